@@ -1,0 +1,159 @@
+//! The kinds of failure, typed once for every crate, language and command.
+//!
+//! Data: each crate's error enum has a `kind()`; this table turns the kind into a C return
+//! code, a command's exit status and a retry policy. Nothing else in the project decides these.
+//!
+//! Invariants:
+//! - Codes are part of the C ABI and of the documented exit codes: a code, once given, stays.
+//! - `0` is success and is never a kind.
+
+use std::fmt;
+use std::io;
+
+/// What sort of failure happened, independent of where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// Stored bytes do not match their checksum, hash or layout.
+    Corrupt,
+    /// The object, checkpoint, region or job does not exist.
+    Missing,
+    /// Somebody else holds it: another process, another call.
+    Busy,
+    /// A failure that may pass by itself: a time-out, a throttled request.
+    Transient,
+    /// No space is left, on the device or within a configured bound.
+    Full,
+    /// The operating system or the service refuses access.
+    Denied,
+    /// The device or the network failed to read or write.
+    Io,
+    /// This build, machine or format version cannot do it.
+    Unsupported,
+    /// The caller's argument, configuration or call order is wrong.
+    Invalid,
+    /// Standfast's own logic is broken; please report it.
+    Bug,
+}
+
+/// What to do about a failure before giving up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retry {
+    /// Trying again cannot help.
+    Never,
+    /// Try again with growing pauses.
+    Backoff,
+    /// Try again after somebody acted (freed space, ended the other process).
+    AfterAction,
+}
+
+struct Row {
+    kind: Kind,
+    name: &'static str,
+    code: i32,
+    retry: Retry,
+}
+
+/// The one table. Exit codes are the C codes negated, from 10 on: below that shells, clap and
+/// signals have their own meanings.
+const TABLE: [Row; 10] = [
+    Row { kind: Kind::Corrupt, name: "corrupt", code: 10, retry: Retry::Never },
+    Row { kind: Kind::Missing, name: "missing", code: 11, retry: Retry::Never },
+    Row { kind: Kind::Busy, name: "busy", code: 12, retry: Retry::AfterAction },
+    Row { kind: Kind::Transient, name: "transient", code: 13, retry: Retry::Backoff },
+    Row { kind: Kind::Full, name: "full", code: 14, retry: Retry::AfterAction },
+    Row { kind: Kind::Denied, name: "denied", code: 15, retry: Retry::AfterAction },
+    Row { kind: Kind::Io, name: "io", code: 16, retry: Retry::Never },
+    Row { kind: Kind::Unsupported, name: "unsupported", code: 17, retry: Retry::Never },
+    Row { kind: Kind::Invalid, name: "invalid", code: 18, retry: Retry::Never },
+    Row { kind: Kind::Bug, name: "bug", code: 19, retry: Retry::Never },
+];
+
+impl Kind {
+    /// Every kind, in the order of their codes.
+    pub fn all() -> impl Iterator<Item = Kind> {
+        TABLE.iter().map(|row| row.kind)
+    }
+
+    fn row(self) -> &'static Row {
+        TABLE.iter().find(|row| row.kind == self).expect("every kind has a row")
+    }
+
+    /// The word for this kind, as printed and as found in JSON.
+    pub fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    /// The exit status of a command that failed this way.
+    pub fn exit_code(self) -> i32 {
+        self.row().code
+    }
+
+    /// The return value of a C function that failed this way: negative, never 0.
+    pub fn c_code(self) -> i32 {
+        -self.row().code
+    }
+
+    /// Whether and how to try again.
+    pub fn retry(self) -> Retry {
+        self.row().retry
+    }
+
+    /// The kind of an error of the operating system.
+    pub fn of_io(error: &io::Error) -> Kind {
+        use io::ErrorKind as E;
+        match error.kind() {
+            E::NotFound => Kind::Missing,
+            E::PermissionDenied | E::ReadOnlyFilesystem => Kind::Denied,
+            E::StorageFull | E::QuotaExceeded | E::FileTooLarge | E::OutOfMemory => Kind::Full,
+            E::WouldBlock | E::ResourceBusy | E::AlreadyExists => Kind::Busy,
+            E::TimedOut
+            | E::Interrupted
+            | E::ConnectionRefused
+            | E::ConnectionReset
+            | E::ConnectionAborted
+            | E::BrokenPipe
+            | E::NotConnected => Kind::Transient,
+            E::Unsupported => Kind::Unsupported,
+            E::InvalidInput | E::InvalidFilename | E::NotADirectory | E::IsADirectory => {
+                Kind::Invalid
+            }
+            E::UnexpectedEof | E::InvalidData => Kind::Corrupt,
+            _ => Kind::Io,
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_distinct_and_leave_the_low_ones_to_shells() {
+        let mut codes: Vec<i32> = Kind::all().map(Kind::exit_code).collect();
+        codes.sort_unstable();
+        codes.dedup();
+        assert_eq!(codes.len(), TABLE.len());
+        assert!(codes.iter().all(|code| (10..64).contains(code)));
+        assert!(Kind::all().all(|kind| kind.c_code() == -kind.exit_code()));
+    }
+
+    #[test]
+    fn operating_system_errors_keep_their_meaning() {
+        for (errno, kind) in [
+            (28, Kind::Full),   // ENOSPC
+            (30, Kind::Denied), // EROFS
+            (13, Kind::Denied), // EACCES
+            (2, Kind::Missing), // ENOENT
+            (5, Kind::Io),      // EIO
+        ] {
+            assert_eq!(Kind::of_io(&io::Error::from_raw_os_error(errno)), kind, "errno {errno}");
+        }
+    }
+}

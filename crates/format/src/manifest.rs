@@ -1,0 +1,200 @@
+//! Manifests: the commit record of a checkpoint at one level.
+//!
+//! Written last, by an atomic replacement: before it nothing of the checkpoint exists for a
+//! reader, after it everything does. It names every image with its digest and every segment that
+//! must be kept, so that pruning needs no other file.
+//!
+//! Why a sequence besides the version: versions are chosen by the program and may go back when a
+//! run was restarted from an older checkpoint. *Newest* means last committed: largest sequence.
+
+use crate::error::{Error, Result};
+use crate::frame::{self, Sort};
+use crate::id::{AttemptId, Digest, JobId, Rank, Version};
+use crate::image::SegmentRef;
+
+const SORT: Sort = Sort { mark: *b"SFMANIF\0", what: "manifest" };
+
+/// How far a checkpoint has come, and so what it survives.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// Captured in the pool: the program may go on.
+    Memory,
+    /// Durable on the node: survives the process and a reboot.
+    Local,
+    /// Shards durable on other nodes: survives the loss of nodes.
+    Ring,
+    /// Drained to global storage: survives the loss of the machine.
+    Global,
+}
+
+impl Level {
+    /// Every level, nearest first.
+    pub const ALL: &'static [Level] = &[Level::Memory, Level::Local, Level::Ring, Level::Global];
+
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Level::Memory => "memory",
+            Level::Local => "local",
+            Level::Ring => "ring",
+            Level::Global => "global",
+        }
+    }
+
+    /// The level with this word.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|level| level.name() == name)
+    }
+}
+
+impl std::fmt::Display for Level {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Where one rank's image is and what it must be.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct ImageRef {
+    /// The rank.
+    pub rank: Rank,
+    /// Length of the image's file.
+    pub file_bytes: u64,
+    /// Its digest.
+    pub digest: Digest,
+}
+
+/// What became of the pages, and what it cost: the figures of the closing block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Stats {
+    /// Bytes of all protected regions.
+    pub captured_bytes: u64,
+    /// Pages of all protected regions.
+    pub pages: u64,
+    /// Pages that were all zero.
+    pub zero_pages: u64,
+    /// Pages equal to another page of this checkpoint.
+    pub duplicate_pages: u64,
+    /// Pages that an earlier checkpoint had stored.
+    pub old_pages: u64,
+    /// Pages stored by this checkpoint.
+    pub new_pages: u64,
+    /// What those pages took after compression.
+    pub compressed_bytes: u64,
+    /// Length of the segment files of this checkpoint.
+    pub segment_bytes: u64,
+    /// Length of the images: with the segments' heads and indexes this is the metadata.
+    pub image_bytes: u64,
+    /// Time the program was stopped.
+    pub blocked_ns: u64,
+    /// Time from the call until the last segment and image were durable.
+    pub total_ns: u64,
+}
+
+/// The commit record of a checkpoint at one level.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Manifest {
+    /// The store it belongs to.
+    pub job: JobId,
+    /// The checkpoint.
+    pub version: Version,
+    /// Order of commits in this store.
+    pub sequence: u64,
+    /// Which attempt at this version was committed.
+    pub attempt: AttemptId,
+    /// The level reached.
+    pub level: Level,
+    /// When it was captured, nanoseconds since 1970.
+    pub taken_ns: u64,
+    /// Ranks of the job.
+    pub ranks: u32,
+    /// The images in this store.
+    pub images: Vec<ImageRef>,
+    /// The segments that those images need.
+    pub segments: Vec<SegmentRef>,
+    /// What became of the pages.
+    pub stats: Stats,
+}
+
+impl Manifest {
+    /// The bytes of the file.
+    pub fn encode(&self) -> Vec<u8> {
+        frame::seal(SORT, &frame::encode(self))
+    }
+
+    /// Reads and checks the bytes of the file.
+    pub fn decode(bytes: &[u8]) -> Result<Self> {
+        let manifest: Self = frame::decode(SORT, frame::open(SORT, bytes)?.body)?;
+        let refuse = |why| Err(Error::Malformed { what: SORT.what, why });
+        if manifest.version.0 == 0 {
+            return refuse("version 0 does not exist");
+        }
+        let ordered = manifest.images.windows(2).all(|pair| pair[0].rank < pair[1].rank);
+        if !ordered || manifest.images.iter().any(|image| image.rank.0 >= manifest.ranks) {
+            return refuse("its images are not one per rank, in order");
+        }
+        Ok(manifest)
+    }
+
+    /// The image of a rank.
+    pub fn image(&self, rank: Rank) -> Option<&ImageRef> {
+        let at = self.images.binary_search_by_key(&rank, |image| image.rank).ok()?;
+        Some(&self.images[at])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::SegmentId;
+    use proptest::prelude::*;
+
+    fn some_manifest(ranks: u32) -> Manifest {
+        let image = |rank| ImageRef { rank: Rank(rank), file_bytes: 99, digest: Digest([4; 32]) };
+        Manifest {
+            job: JobId([1; 16]),
+            version: Version(7),
+            sequence: 12,
+            attempt: AttemptId([2; 8]),
+            level: Level::Local,
+            taken_ns: 1_800_000_000_000_000_000,
+            ranks,
+            images: (0..ranks).map(image).collect(),
+            segments: vec![SegmentRef {
+                id: SegmentId([5; 16]),
+                slots: 10,
+                file_bytes: 50_000,
+                index: Digest([6; 32]),
+            }],
+            stats: Stats { captured_bytes: 40960, pages: 10, new_pages: 10, ..Stats::default() },
+        }
+    }
+
+    #[test]
+    fn images_out_of_order_are_refused() {
+        let mut manifest = some_manifest(3);
+        manifest.images.swap(0, 2);
+        assert!(Manifest::decode(&manifest.encode()).is_err());
+        let mut manifest = some_manifest(3);
+        manifest.ranks = 2;
+        assert!(Manifest::decode(&manifest.encode()).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn manifests_lead_back(ranks in 1u32..40, version in 1u64.., sequence: u64) {
+            let manifest = Manifest { version: Version(version), sequence, ..some_manifest(ranks) };
+            prop_assert_eq!(&Manifest::decode(&manifest.encode()).unwrap(), &manifest);
+            prop_assert!(manifest.image(Rank(ranks - 1)).is_some());
+            prop_assert!(manifest.image(Rank(ranks)).is_none());
+        }
+
+        #[test]
+        fn sealed_garbage_never_panics(body: Vec<u8>) {
+            let _ = Manifest::decode(&frame::seal(SORT, &body));
+        }
+    }
+}
