@@ -1,0 +1,239 @@
+//! The table of protected regions.
+//!
+//! A region is a name, an address and a length; any alignment is allowed, for pages are cut from
+//! the region's own start. Regions keep the order in which they were protected: that is the order
+//! of pages in a checkpoint, and a stable order makes checkpoints of equal ranks equal.
+//!
+//! Invariants:
+//! - Names are distinct and valid; lengths fit the address space.
+//! - Regions do not overlap: a byte restored twice could come from two places.
+
+use standfast_format::{Kind, name};
+
+/// Result of changing the table.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why memory cannot be protected.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The name breaks the naming rules.
+    #[error(transparent)]
+    Name(#[from] standfast_format::Error),
+    /// The name is taken.
+    #[error("region {name:?} is protected already: unprotect it first, or use another name")]
+    Taken {
+        /// The name.
+        name: String,
+    },
+    /// There is no region of that name.
+    #[error("no region {name:?} is protected")]
+    Unknown {
+        /// The name.
+        name: String,
+    },
+    /// The address is null, or the length runs past the end of the address space.
+    #[error("region {name:?} does not lie in memory: address {address:#x}, {bytes} bytes")]
+    Address {
+        /// The name.
+        name: String,
+        /// The address given.
+        address: usize,
+        /// The length given.
+        bytes: usize,
+    },
+    /// Another region has some of these bytes.
+    #[error("region {name:?} overlaps region {other:?}")]
+    Overlap {
+        /// The name given.
+        name: String,
+        /// The region that was there first.
+        other: String,
+    },
+    /// Element sizes are 0 (unknown), 1, 2, 4, 8 or 16.
+    #[error("region {name:?}: element size {elem} is none of 0 (unknown), 1, 2, 4, 8, 16")]
+    Element {
+        /// The name.
+        name: String,
+        /// The size given.
+        elem: u8,
+    },
+}
+
+impl Error {
+    /// The kind of this failure.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Error::Unknown { .. } => Kind::Missing,
+            _ => Kind::Invalid,
+        }
+    }
+}
+
+/// One protected stretch of memory.
+#[derive(Clone, Debug)]
+pub struct Region {
+    name: String,
+    start: *mut u8,
+    bytes: usize,
+    elem: u8,
+}
+
+// SAFETY: a region is an address; using it is unsafe and bound to the promise given to `protect`.
+unsafe impl Send for Region {}
+// SAFETY: as above.
+unsafe impl Sync for Region {}
+
+impl Region {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its length in bytes.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Size of its elements; 0 if unknown.
+    pub fn elem(&self) -> u8 {
+        self.elem
+    }
+
+    /// Its memory, to be read.
+    ///
+    /// # Safety
+    /// The memory must still be mapped, and nobody may write to it while the slice lives.
+    pub unsafe fn memory<'a>(&self) -> &'a [u8] {
+        // SAFETY: the caller vouches for the range, which was checked to lie in memory.
+        unsafe { std::slice::from_raw_parts(self.start, self.bytes) }
+    }
+
+    /// Its memory, to be filled.
+    ///
+    /// # Safety
+    /// The memory must still be mapped and writable, and nobody else may use it while the slice
+    /// lives.
+    pub unsafe fn memory_mut<'a>(&self) -> &'a mut [u8] {
+        // SAFETY: as for `memory`, with the caller's promise of exclusive use.
+        unsafe { std::slice::from_raw_parts_mut(self.start, self.bytes) }
+    }
+
+    fn range(&self) -> std::ops::Range<usize> {
+        let start = self.start as usize;
+        start..start + self.bytes
+    }
+}
+
+/// The protected regions of a rank, in the order of their protection.
+#[derive(Debug, Default)]
+pub struct Regions {
+    all: Vec<Region>,
+}
+
+impl Regions {
+    /// Adds a region.
+    ///
+    /// # Safety
+    /// From now until [`Regions::unprotect`] the memory must stay mapped, readable and writable.
+    pub unsafe fn protect(
+        &mut self,
+        name: &str,
+        start: *mut u8,
+        bytes: usize,
+        elem: u8,
+    ) -> Result<()> {
+        name::check_region(name)?;
+        if self.get(name).is_some() {
+            return Err(Error::Taken { name: name.into() });
+        }
+        if ![0, 1, 2, 4, 8, 16].contains(&elem) {
+            return Err(Error::Element { name: name.into(), elem });
+        }
+        let address = start as usize;
+        let fits = bytes <= isize::MAX as usize && address.checked_add(bytes).is_some();
+        if start.is_null() || !fits {
+            return Err(Error::Address { name: name.into(), address, bytes });
+        }
+        let region = Region { name: name.into(), start, bytes, elem };
+        if let Some(other) = self.all.iter().find(|other| overlap(other, &region)) {
+            return Err(Error::Overlap { name: name.into(), other: other.name.clone() });
+        }
+        self.all.push(region);
+        Ok(())
+    }
+
+    /// Removes a region; its memory is the program's own again.
+    pub fn unprotect(&mut self, name: &str) -> Result<()> {
+        let at = self.all.iter().position(|region| region.name == name);
+        let at = at.ok_or_else(|| Error::Unknown { name: name.into() })?;
+        self.all.remove(at);
+        Ok(())
+    }
+
+    /// The region of this name.
+    pub fn get(&self, name: &str) -> Option<&Region> {
+        self.all.iter().find(|region| region.name == name)
+    }
+
+    /// All regions, in the order of their protection.
+    pub fn iter(&self) -> std::slice::Iter<'_, Region> {
+        self.all.iter()
+    }
+
+    /// Bytes of all regions together.
+    pub fn bytes(&self) -> u64 {
+        self.all.iter().map(|region| region.bytes as u64).sum()
+    }
+}
+
+fn overlap(a: &Region, b: &Region) -> bool {
+    let (a, b) = (a.range(), b.range());
+    !a.is_empty() && !b.is_empty() && a.start < b.end && b.start < a.end
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn protect(regions: &mut Regions, name: &str, start: usize, bytes: usize) -> Result<()> {
+        // SAFETY: the address is never used.
+        unsafe { regions.protect(name, start as *mut u8, bytes, 0) }
+    }
+
+    #[test]
+    fn what_cannot_be_protected_is_refused_with_a_reason() {
+        let mut regions = Regions::default();
+        protect(&mut regions, "a", 0x1000, 100).unwrap();
+        let refused = [
+            protect(&mut regions, "a", 0x9000, 1),
+            protect(&mut regions, "", 0x9000, 1),
+            protect(&mut regions, "null", 0, 1),
+            protect(&mut regions, "long", 0x9000, usize::MAX),
+            protect(&mut regions, "inside", 0x1010, 4),
+            protect(&mut regions, "around", 0xff0, 0x1000),
+        ];
+        assert!(matches!(refused[0], Err(Error::Taken { .. })));
+        assert!(matches!(refused[1], Err(Error::Name(_))));
+        assert!(matches!(refused[2], Err(Error::Address { .. })));
+        assert!(matches!(refused[3], Err(Error::Address { .. })));
+        assert!(matches!(refused[4], Err(Error::Overlap { .. })));
+        assert!(matches!(refused[5], Err(Error::Overlap { .. })));
+        protect(&mut regions, "behind", 0x1000 + 100, 8).unwrap();
+        protect(&mut regions, "empty", 0x1010, 0).unwrap();
+        assert_eq!(regions.iter().count(), 3);
+    }
+
+    #[test]
+    fn order_is_kept_and_names_come_free() {
+        let mut regions = Regions::default();
+        for (at, name) in ["c", "a", "b"].into_iter().enumerate() {
+            protect(&mut regions, name, 0x1000 * (at + 1), 8).unwrap();
+        }
+        regions.unprotect("a").unwrap();
+        assert!(matches!(regions.unprotect("a"), Err(Error::Unknown { .. })));
+        protect(&mut regions, "a", 0x8000, 8).unwrap();
+        let names: Vec<&str> = regions.iter().map(Region::name).collect();
+        assert_eq!(names, ["c", "b", "a"]);
+    }
+}

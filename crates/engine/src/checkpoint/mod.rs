@@ -1,0 +1,20 @@
+//! The checkpoint, phase by phase.
+//!
+//! ```text
+//! program's thread                          committer's thread
+//! ----------------                          ------------------
+//! settle   the previous one is finished
+//! capture  scan, hash, find, copy   -----> commit  seal segments, write image, write manifest
+//! return   level memory                     prune   what is beyond `keep`
+//!                                            level local, settled
+//! ```
+//! One checkpoint is under way at a time: the next call waits for the commit of the previous
+//! one, so that it may refer to its pages.
+//!
+//! Invariants:
+//! - The catalog and the positions belong to the program's thread alone. The committer tells what
+//!   became of a checkpoint by a [`commit::Settled`], and `settle` applies it.
+//! - After a failure nothing refers to the pages of the failed checkpoint any more.
+
+pub(crate) mod capture;
+pub(crate) mod commit;

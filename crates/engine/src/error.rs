@@ -1,0 +1,103 @@
+//! What a job's calls can fail with.
+
+use standfast_format::{Kind, Version};
+
+/// Result of a job's call.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why a call failed. The text says what and why; [`Error::kind`] says what sort.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A setting is wrong.
+    #[error("configuration: {0}")]
+    Config(String),
+    /// The store failed.
+    #[error("{0}")]
+    Store(#[source] std::sync::Arc<standfast_store::Error>),
+    /// A region cannot be protected or is not.
+    #[error(transparent)]
+    Region(#[from] standfast_capture::Error),
+    /// Writing a checkpoint failed.
+    #[error(transparent)]
+    Pack(#[from] standfast_pack::Error),
+    /// Reading a checkpoint failed.
+    #[error(transparent)]
+    Restart(#[from] standfast_restart::Error),
+    /// There is nothing to restart from.
+    #[error("job {job:?} has no checkpoint yet")]
+    NoCheckpoint {
+        /// The job.
+        job: String,
+    },
+    /// Checkpoints exist, but none of them is whole.
+    #[error("none of the {} checkpoints of job {job:?} can be restored; the newest: {}", .reasons.len(), .reasons.first().map_or("none", |(_, reason)| reason.as_str()))]
+    NoneRestorable {
+        /// The job.
+        job: String,
+        /// Every checkpoint with the reason, newest first.
+        reasons: Vec<(String, String)>,
+    },
+    /// A protected region is not in the checkpoint, or has another size there.
+    #[error("checkpoint {version} does not fit the program: {why}")]
+    Unfit {
+        /// Which checkpoint.
+        version: Version,
+        /// The difference.
+        why: String,
+    },
+    /// Safe Rust code holds a guard of this region's memory.
+    #[error("region {region:?} is borrowed: drop its guards before checkpoint or restart")]
+    Borrowed {
+        /// Which region.
+        region: String,
+    },
+    /// The checkpoint is not one that this job made or found.
+    #[error("checkpoint {version} is not known to this job")]
+    UnknownVersion {
+        /// Which one.
+        version: Version,
+    },
+    /// The level is not reached by this job's configuration.
+    #[error("checkpoint {version} ends at level {reached}: level {wanted} is not configured")]
+    Unreachable {
+        /// Which checkpoint.
+        version: Version,
+        /// The last level it reaches.
+        reached: standfast_format::Level,
+        /// The level asked for.
+        wanted: standfast_format::Level,
+    },
+    /// Version 0 is kept for "choose one for me".
+    #[error("checkpoint versions start at 1")]
+    VersionZero,
+    /// The system gives no random numbers.
+    #[error("the operating system gives no random numbers: {0}")]
+    Random(String),
+}
+
+impl Error {
+    /// The kind of this failure.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Error::Store(source) => source.kind(),
+            Error::Region(source) => source.kind(),
+            Error::Pack(source) => source.kind(),
+            Error::Restart(source) => source.kind(),
+            Error::NoCheckpoint { .. } | Error::UnknownVersion { .. } => Kind::Missing,
+            Error::NoneRestorable { .. } => Kind::Corrupt,
+            Error::Config(_)
+            | Error::Unfit { .. }
+            | Error::Borrowed { .. }
+            | Error::VersionZero => Kind::Invalid,
+            Error::Unreachable { .. } => Kind::Unsupported,
+            Error::Random(_) => Kind::Io,
+        }
+    }
+}
+
+impl From<standfast_store::Error> for Error {
+    fn from(source: standfast_store::Error) -> Self {
+        Error::Store(std::sync::Arc::new(source))
+    }
+}

@@ -1,0 +1,280 @@
+//! A job: the library's face. Protect memory, checkpoint it, come back to it.
+//!
+//! Invariants:
+//! - One job at a time writes to a store: the writer lock is held from opening to closing.
+//! - Opening a store removes what a crashed predecessor left half-made, and nothing else.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use standfast_capture::Regions;
+use standfast_format::{JobId, Kind, Level, Manifest, StoreHeader, Version, name};
+use standfast_restart::{Inventory, read_header};
+use standfast_store::{Lock, LockGuard, Store};
+
+use crate::checkpoint::capture::Capturer;
+use crate::checkpoint::commit::{CommitSettings, Committed, Committer};
+use crate::config::Loaded;
+use crate::error::{Error, Result};
+use crate::identity;
+use crate::location;
+use crate::progress::{Board, Progress};
+use crate::protected::Cell;
+use crate::prune::{self, Keep};
+use crate::report::Report;
+
+/// A running program's connection to its checkpoints.
+///
+/// All methods may be called from any thread; checkpoints and restarts are made one at a time.
+pub struct Job {
+    board: Arc<Board>,
+    pub(crate) core: Arc<Mutex<Core>>,
+    loaded: Loaded,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) header: StoreHeader,
+    _lock: LockGuard,
+}
+
+/// What checkpoints and restarts work on, one at a time.
+pub(crate) struct Core {
+    pub(crate) regions: Regions,
+    /// Memory that safe code may be using: asked before it is read or filled.
+    pub(crate) cells: Vec<(String, Arc<dyn Cell>)>,
+    capturer: Capturer,
+    committer: Committer,
+    /// `None` while a draft is being committed: it travels with the draft.
+    inventory: Option<Inventory>,
+    reports: Vec<Report>,
+}
+
+/// How many reports of this process are kept.
+const REPORTS: usize = 64;
+
+impl Job {
+    /// Opens (or makes) the job's store, from file and environment and these settings.
+    pub fn open(settings: &[(&str, &str)]) -> Result<Self> {
+        let owned: Vec<(String, String)> =
+            settings.iter().map(|(name, text)| ((*name).into(), (*text).into())).collect();
+        Self::open_loaded(Loaded::load(&owned)?)
+    }
+
+    /// Opens (or makes) the store of a configuration.
+    pub fn open_loaded(loaded: Loaded) -> Result<Self> {
+        let config = &loaded.config;
+        config.check().map_err(Error::Config)?;
+        let store = location::open_job(config)?;
+        Self::open_store(loaded, store)
+    }
+
+    /// Opens a job on a store of the caller's making.
+    pub fn open_store(loaded: Loaded, store: Arc<dyn Store>) -> Result<Self> {
+        let config = &loaded.config;
+        let lock = store.lock(Lock::Writer)?;
+        let header = open_header(&*store, &config.job)?;
+        store.discard_unsealed()?;
+        let inventory = Inventory::read(&*store)?;
+        discard_orphans(&*store, &inventory)?;
+        let board = Arc::new(Board::default());
+        let settings = CommitSettings {
+            job: header.id,
+            hash: config.hash,
+            page_bytes: config.page.0 as u32,
+            keep: config.keep,
+        };
+        let core = Core {
+            regions: Regions::default(),
+            cells: Vec::new(),
+            capturer: Capturer::new(config, Arc::clone(&store), &header),
+            committer: Committer::start(Arc::clone(&store), settings, Arc::clone(&board)),
+            inventory: Some(inventory),
+            reports: Vec::new(),
+        };
+        let core = Arc::new(Mutex::new(core));
+        Ok(Self { board, core, loaded, store, header, _lock: lock })
+    }
+
+    /// The configuration in effect.
+    pub fn config(&self) -> &Loaded {
+        &self.loaded
+    }
+
+    /// Protects memory under a name. `elem` is the size of its elements (8 for doubles) or 0 if
+    /// unknown; it only helps compression.
+    ///
+    /// # Safety
+    /// Until [`Job::unprotect`] the memory must stay mapped, readable and writable. While
+    /// [`Job::checkpoint`], [`Job::restart`] or [`Job::recover`] runs, no other thread may write
+    /// to it, and while a restart fills it, no other thread may read it either.
+    pub unsafe fn protect(&self, name: &str, start: *mut u8, bytes: usize, elem: u8) -> Result<()> {
+        // SAFETY: the caller vouches for the memory.
+        Ok(unsafe { self.core().regions.protect(name, start, bytes, elem) }?)
+    }
+
+    /// Ends the protection of a region.
+    pub fn unprotect(&self, name: &str) -> Result<()> {
+        self.core().unprotect(name)
+    }
+
+    /// Takes a checkpoint of every protected region and returns its version as soon as the
+    /// program may go on. `None` takes the version after the largest so far. A version that
+    /// exists is replaced when the new one is durable.
+    ///
+    /// The call waits while the previous checkpoint is still being written, and while the pool
+    /// is full. [`Job::wait`] tells when the checkpoint is durable.
+    pub fn checkpoint(&self, version: Option<Version>) -> Result<Version> {
+        let mut core = self.core();
+        core.settle();
+        core.checkpoint(version, &self.board)
+    }
+
+    /// How far a checkpoint has come.
+    pub fn poll(&self, version: Version) -> Result<Progress> {
+        if let Some(progress) = self.board.get(version) {
+            return Ok(progress);
+        }
+        self.stored_level(version).map(Progress::Done)
+    }
+
+    /// Waits until a checkpoint has reached a level; fails if it failed.
+    pub fn wait(&self, version: Version, level: Level) -> Result<()> {
+        if self.board.get(version).is_some() {
+            return self.board.wait(version, level);
+        }
+        let reached = self.stored_level(version)?;
+        if reached < level {
+            return Err(Error::Unreachable { version, reached, wanted: level });
+        }
+        Ok(())
+    }
+
+    /// The report of a checkpoint that this process has made durable.
+    pub fn report(&self, version: Version) -> Result<Report> {
+        let mut core = self.core();
+        core.settle();
+        let found = core.reports.iter().rev().find(|report| report.version == version);
+        found.cloned().ok_or(Error::UnknownVersion { version })
+    }
+
+    /// The committed checkpoints, newest first.
+    pub fn list(&self) -> Vec<Manifest> {
+        let mut core = self.core();
+        core.settle();
+        core.inventory().checkpoints.clone()
+    }
+
+    /// Memory that bookkeeping holds, in bytes: the catalog of stored pages and the hashes by
+    /// position. The pool comes on top.
+    pub fn bookkeeping_bytes(&self) -> usize {
+        self.core().capturer.bytes()
+    }
+
+    /// Finishes what is under way and closes the store; fails if the last checkpoint failed.
+    pub fn close(self) -> Result<()> {
+        self.core().settle().map_or(Ok(()), Err)
+    }
+
+    pub(crate) fn core(&self) -> MutexGuard<'_, Core> {
+        lock(&self.core)
+    }
+
+    fn stored_level(&self, version: Version) -> Result<Level> {
+        match self.store.open(&name::manifest(version, Level::Local)) {
+            Ok(_) => Ok(Level::Local),
+            Err(error) if error.kind() == Kind::Missing => Err(Error::UnknownVersion { version }),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+pub(crate) fn lock(core: &Mutex<Core>) -> MutexGuard<'_, Core> {
+    // A panic elsewhere leaves the table of regions whole; a checkpoint cut short by it is
+    // simply not there.
+    core.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+impl Core {
+    pub(crate) fn unprotect(&mut self, name: &str) -> Result<()> {
+        self.regions.unprotect(name)?;
+        self.cells.retain(|(of, _)| of != name);
+        Ok(())
+    }
+
+    /// Waits for the checkpoint under way, if any, and takes in what became of it. A failure is
+    /// returned for whoever asks; the progress board tells it as well.
+    pub(crate) fn settle(&mut self) -> Option<Error> {
+        if self.inventory.is_some() {
+            return None;
+        }
+        let (settled, inventory) = self.committer.settle();
+        self.inventory = Some(inventory);
+        match settled.outcome {
+            Ok(Committed { sealed, removed, report, .. }) => {
+                self.capturer.committed(&sealed, &removed);
+                self.reports.push(report);
+                if self.reports.len() > REPORTS {
+                    self.reports.remove(0);
+                }
+                None
+            }
+            Err(error) => {
+                self.capturer.forget_attempt(&settled.begun);
+                Some(error)
+            }
+        }
+    }
+
+    pub(crate) fn inventory(&self) -> &Inventory {
+        self.inventory.as_ref().expect("settled")
+    }
+
+    fn checkpoint(&mut self, version: Option<Version>, board: &Board) -> Result<Version> {
+        let inventory = self.inventory.as_ref().expect("settled");
+        let largest = inventory.checkpoints.iter().map(|manifest| manifest.version.0).max();
+        let version = version.unwrap_or(Version(largest.unwrap_or(0) + 1));
+        if version.0 == 0 {
+            return Err(Error::VersionZero);
+        }
+        let newest = inventory.checkpoints.first();
+        let sequence = newest.map_or(1, |manifest| manifest.sequence + 1);
+        let cells = self.cells.clone();
+        let _held = crate::protected::hold_all(&cells)?;
+        // SAFETY: `protect` obliges raw regions to be left alone during this call, and the cells
+        // of safe regions are held for reading.
+        let draft = unsafe { self.capturer.capture(&self.regions, version, inventory)? };
+        board.set(version, Progress::Reached(Level::Memory));
+        let inventory = self.inventory.take().expect("settled");
+        self.committer.submit(draft, sequence, inventory);
+        Ok(version)
+    }
+}
+
+/// Reads the store's header, or makes the place a store.
+fn open_header(store: &dyn Store, job: &str) -> Result<StoreHeader> {
+    match read_header(store) {
+        Ok(header) => return Ok(header),
+        Err(standfast_restart::Error::NoStore { .. }) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let header = StoreHeader {
+        id: JobId(identity::bytes()?),
+        job: job.into(),
+        key: identity::bytes()?,
+        created_ns: identity::now_ns(),
+    };
+    store.put_new(name::STORE, &header.encode())?;
+    Ok(header)
+}
+
+/// Removes sealed files that no manifest names: a predecessor died between steps of a commit or
+/// of a prune.
+fn discard_orphans(store: &dyn Store, inventory: &Inventory) -> Result<()> {
+    let plan = prune::plan(inventory, &store.list("")?, &Keep::default());
+    if plan.is_empty() {
+        return Ok(());
+    }
+    // Somebody reads: left-overs can wait.
+    match store.lock(Lock::ReadExclusive) {
+        Ok(_lock) => prune::execute(store, &plan).map(|_| ()),
+        Err(error) if error.kind() == Kind::Busy => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,26 @@
+//! Where a job's store is: the job's name below the configured place.
+
+use std::sync::Arc;
+
+use standfast_store::{Options, Store};
+
+use crate::config::Config;
+use crate::error::Result;
+
+/// The store's location as text.
+pub fn of_job(config: &Config) -> String {
+    if config.store == "memory:" {
+        return config.store.clone();
+    }
+    format!("{}/{}", config.store.trim_end_matches('/'), config.job)
+}
+
+/// How the store is to be written and read.
+pub fn options(config: &Config) -> Options {
+    Options { io: config.io, io_threads: config.io_threads, ..Options::default() }
+}
+
+/// Opens the store of the configured job.
+pub fn open_job(config: &Config) -> Result<Arc<dyn Store>> {
+    Ok(standfast_store::open(&of_job(config), &options(config))?)
+}

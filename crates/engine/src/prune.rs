@@ -1,0 +1,222 @@
+//! Pruning: which checkpoints and files may go. The plan is pure; carrying it out is one place.
+//!
+//! Data: inventory and listing -> [`plan`] -> [`Plan`], shown to people first -> [`execute`].
+//!
+//! Order: manifests first, then images, then segments. A crash in between leaves files that no
+//! manifest names; the next plan takes them along. Never the other way round: a manifest whose
+//! files are gone would be a checkpoint that cannot be restored.
+//!
+//! Invariants:
+//! - The newest checkpoint always stays.
+//! - No segment goes that a kept checkpoint names. Where a manifest cannot be read nobody knows
+//!   what it names, so then only checkpoints go, no segment and no image of unknown origin.
+
+use std::collections::HashSet;
+
+use standfast_format::{AttemptId, Level, SegmentId, Version, name};
+use standfast_restart::Inventory;
+use standfast_store::{ObjectMeta, Store};
+
+use crate::error::Result;
+use crate::failpoint;
+
+/// What pruning would do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// Checkpoints that stay, newest first.
+    pub keep: Vec<Version>,
+    /// Checkpoints that go, newest first.
+    pub remove: Vec<Version>,
+    /// Manifests that go.
+    pub manifests: Vec<ObjectMeta>,
+    /// Images that go.
+    pub images: Vec<ObjectMeta>,
+    /// Segments that go.
+    pub segments: Vec<ObjectMeta>,
+    /// Manifests that cannot be read, because of which files of unknown use stay.
+    pub unreadable: Vec<String>,
+}
+
+impl Plan {
+    /// Bytes that come free.
+    pub fn bytes(&self) -> u64 {
+        self.objects().map(|object| object.bytes).sum()
+    }
+
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.objects().next().is_none()
+    }
+
+    fn objects(&self) -> impl Iterator<Item = &ObjectMeta> {
+        self.manifests.iter().chain(&self.images).chain(&self.segments)
+    }
+}
+
+/// What to keep.
+#[derive(Clone, Debug, Default)]
+pub struct Keep {
+    /// So many of the newest; 0: all.
+    pub newest: usize,
+    /// These versions in any case.
+    pub versions: Vec<Version>,
+}
+
+/// Plans what may go, from the manifests and the listing of all objects.
+pub fn plan(inventory: &Inventory, objects: &[ObjectMeta], keep: &Keep) -> Plan {
+    let newest = if keep.newest == 0 { usize::MAX } else { keep.newest };
+    let mut plan = Plan {
+        unreadable: inventory.damaged.iter().map(|damaged| damaged.object.clone()).collect(),
+        ..Plan::default()
+    };
+    let mut attempts: HashSet<AttemptId> = HashSet::new();
+    let mut segments: HashSet<SegmentId> = HashSet::new();
+    for (at, manifest) in inventory.checkpoints.iter().enumerate() {
+        if at < newest || keep.versions.contains(&manifest.version) {
+            plan.keep.push(manifest.version);
+            attempts.insert(manifest.attempt);
+            segments.extend(manifest.segments.iter().map(|segment| segment.id));
+        } else {
+            plan.remove.push(manifest.version);
+        }
+    }
+    let all_known = plan.unreadable.is_empty();
+    let going: HashSet<AttemptId> = inventory
+        .checkpoints
+        .iter()
+        .filter(|manifest| plan.remove.contains(&manifest.version))
+        .map(|manifest| manifest.attempt)
+        .collect();
+    for object in objects {
+        if let Some((version, Level::Local)) = name::parse_manifest(&object.name) {
+            if plan.remove.contains(&version) {
+                plan.manifests.push(object.clone());
+            }
+        } else if let Some((_, attempt, _)) = name::parse_image(&object.name) {
+            if going.contains(&attempt) || (all_known && !attempts.contains(&attempt)) {
+                plan.images.push(object.clone());
+            }
+        } else if let Some(id) = name::parse_segment(&object.name)
+            && all_known
+            && !segments.contains(&id)
+        {
+            plan.segments.push(object.clone());
+        }
+    }
+    plan
+}
+
+/// Carries a plan out; returns the segments that are gone.
+pub fn execute(store: &dyn Store, plan: &Plan) -> Result<Vec<SegmentId>> {
+    let steps = [
+        ("prune.before_manifest", &plan.manifests),
+        ("prune.before_image", &plan.images),
+        ("prune.before_segment", &plan.segments),
+    ];
+    for (point, objects) in steps {
+        for object in objects {
+            failpoint::pass(point);
+            store.remove(&object.name)?;
+        }
+    }
+    Ok(plan.segments.iter().filter_map(|object| name::parse_segment(&object.name)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use standfast_format::{Digest, JobId, Manifest, SegmentRef, Stats, StoreHeader};
+    use standfast_restart::Damaged;
+
+    fn manifest(sequence: u64, segments: &[u8]) -> Manifest {
+        let reference = |id: &u8| SegmentRef {
+            id: SegmentId([*id; 16]),
+            slots: 1,
+            file_bytes: 1,
+            index: Digest([0; 32]),
+        };
+        Manifest {
+            job: JobId([0; 16]),
+            version: Version(sequence),
+            sequence,
+            attempt: AttemptId([sequence as u8; 8]),
+            level: Level::Local,
+            taken_ns: 0,
+            ranks: 1,
+            images: vec![],
+            segments: segments.iter().map(reference).collect(),
+            stats: Stats::default(),
+        }
+    }
+
+    fn inventory(mut checkpoints: Vec<Manifest>) -> Inventory {
+        checkpoints.reverse();
+        let header =
+            StoreHeader { id: JobId([0; 16]), job: "j".into(), key: [0; 32], created_ns: 0 };
+        Inventory { header, checkpoints, damaged: vec![] }
+    }
+
+    fn listing(inventory: &Inventory, segments: &[u8]) -> Vec<ObjectMeta> {
+        let meta = |name| ObjectMeta { name, bytes: 10 };
+        let manifests = inventory.checkpoints.iter().flat_map(|manifest| {
+            [
+                meta(name::manifest(manifest.version, Level::Local)),
+                meta(name::image(manifest.version, manifest.attempt, standfast_format::Rank(0))),
+            ]
+        });
+        let segments = segments.iter().map(|id| meta(name::segment(SegmentId([*id; 16]))));
+        manifests.chain(segments).chain([meta("store".into())]).collect()
+    }
+
+    #[test]
+    fn shared_segments_stay_with_whoever_needs_them() {
+        let inventory = inventory(vec![manifest(1, &[1]), manifest(2, &[1, 2]), manifest(3, &[2])]);
+        let objects = listing(&inventory, &[1, 2, 9]);
+        let plan = plan(&inventory, &objects, &Keep { newest: 1, versions: vec![] });
+        assert_eq!(plan.keep, [Version(3)]);
+        assert_eq!(plan.remove, [Version(2), Version(1)]);
+        let gone: Vec<_> =
+            plan.segments.iter().filter_map(|o| name::parse_segment(&o.name)).collect();
+        assert_eq!(gone, [SegmentId([1; 16]), SegmentId([9; 16])], "orphans go too");
+        assert_eq!(plan.images.len(), 2);
+    }
+
+    #[test]
+    fn an_unreadable_manifest_protects_files_of_unknown_use() {
+        let mut inventory = inventory(vec![manifest(1, &[1]), manifest(2, &[2])]);
+        let objects = listing(&inventory, &[1, 2, 9]);
+        inventory.damaged.push(Damaged {
+            object: "manifests/v0000000003.local".into(),
+            error: standfast_restart::Error::NoStore { place: String::new() },
+        });
+        let plan = plan(&inventory, &objects, &Keep { newest: 1, versions: vec![] });
+        assert!(plan.segments.is_empty());
+        assert_eq!(plan.images.len(), 1);
+        assert_eq!(plan.unreadable.len(), 1);
+    }
+
+    proptest! {
+        #[test]
+        fn no_plan_takes_what_a_kept_checkpoint_needs(
+            needs in proptest::collection::vec(proptest::collection::vec(0u8..12, 0..5), 1..10),
+            newest in 0usize..6,
+        ) {
+            let inventory = inventory(
+                needs.iter().zip(1..).map(|(segments, at)| manifest(at, segments)).collect(),
+            );
+            let objects = listing(&inventory, &(0..12).collect::<Vec<u8>>());
+            let plan = plan(&inventory, &objects, &Keep { newest, versions: vec![] });
+            prop_assert!(!plan.keep.is_empty(), "the newest always stays");
+            prop_assert_eq!(plan.keep[0], inventory.checkpoints[0].version);
+            for manifest in &inventory.checkpoints {
+                if plan.keep.contains(&manifest.version) {
+                    for segment in &manifest.segments {
+                        let name = name::segment(segment.id);
+                        prop_assert!(plan.segments.iter().all(|object| object.name != name));
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! The report of a checkpoint: what each stage saved and what it cost, for people.
+
+use std::fmt;
+
+use standfast_format::{Level, Manifest, Stats, Version};
+
+/// What a checkpoint did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// Which checkpoint.
+    pub version: Version,
+    /// The level it has reached.
+    pub level: Level,
+    /// The figures.
+    pub stats: Stats,
+    /// Size of a page.
+    pub page_bytes: u32,
+    /// What else its reader should know.
+    pub notes: Vec<String>,
+}
+
+impl Report {
+    /// The report kept in a manifest.
+    pub fn of(manifest: &Manifest, page_bytes: u32) -> Self {
+        Self {
+            version: manifest.version,
+            level: manifest.level,
+            stats: manifest.stats,
+            page_bytes,
+            notes: Vec::new(),
+        }
+    }
+
+    /// Bytes that this checkpoint added to the store.
+    pub fn stored_bytes(&self) -> u64 {
+        self.stats.segment_bytes + self.stats.image_bytes
+    }
+
+    /// Bytes of those that are not page contents.
+    pub fn metadata_bytes(&self) -> u64 {
+        self.stored_bytes().saturating_sub(self.stats.compressed_bytes)
+    }
+}
+
+/// What a checkpoint at this level survives, in words.
+pub fn survives(level: Level) -> &'static str {
+    match level {
+        Level::Memory => "nothing yet: it is being written",
+        Level::Local => {
+            "the death of the program and a reboot of the node; not the loss of its disk"
+        }
+        Level::Ring => "the loss of nodes, as far as their shards reach",
+        Level::Global => "the loss of the machine",
+    }
+}
+
+/// Bytes with the unit that fits them.
+pub fn human_bytes(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let mut value = bytes as f64;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    match unit {
+        0 => format!("{bytes} B"),
+        _ => format!("{value:.2} {}", UNITS[unit]),
+    }
+}
+
+/// A time with the unit that fits it.
+pub fn human_ns(ns: u64) -> String {
+    match ns {
+        0..=9_999 => format!("{ns} ns"),
+        10_000..=9_999_999 => format!("{:.2} ms", ns as f64 / 1e6),
+        10_000_000..=9_999_999_999 => format!("{:.0} ms", ns as f64 / 1e6),
+        _ => format!("{:.1} s", ns as f64 / 1e9),
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let stats = &self.stats;
+        let page = u64::from(self.page_bytes);
+        let mut line = |word: &str, bytes: u64, rest: String| {
+            writeln!(f, "  {word:<11}{:>12}  {rest}", human_bytes(bytes))
+        };
+        let share = |pages: u64| format!("{:>5.1} %", percent(pages, stats.pages));
+        line("captured", stats.captured_bytes, format!("{} pages", stats.pages))?;
+        line("zero", stats.zero_pages * page, share(stats.zero_pages))?;
+        line("duplicate", stats.duplicate_pages * page, share(stats.duplicate_pages))?;
+        line("old", stats.old_pages * page, share(stats.old_pages))?;
+        line("new", stats.new_pages * page, share(stats.new_pages))?;
+        let ratio = ratio(stats.new_pages * page, stats.compressed_bytes);
+        line("compressed", stats.compressed_bytes, format!("{ratio:>5.2} x smaller than new"))?;
+        let metadata = percent(self.metadata_bytes(), stats.captured_bytes);
+        line("stored", self.stored_bytes(), format!("metadata {metadata:.2} % of captured"))?;
+        writeln!(
+            f,
+            "  {:<11}{:>12}  of {} until durable",
+            "blocked",
+            human_ns(stats.blocked_ns),
+            human_ns(stats.total_ns)
+        )?;
+        write!(f, "  {:<11}{:>12}  survives {}", "level", self.level, survives(self.level))?;
+        self.notes.iter().try_for_each(|note| write!(f, "\n  note: {note}"))
+    }
+}
+
+fn percent(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 }
+}
+
+fn ratio(before: u64, after: u64) -> f64 {
+    if after == 0 { 1.0 } else { before as f64 / after as f64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_checkpoint_has_a_report_without_nonsense() {
+        let report = Report {
+            version: Version(1),
+            level: Level::Local,
+            stats: Stats::default(),
+            page_bytes: 4096,
+            notes: Vec::new(),
+        };
+        let text = report.to_string();
+        assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
+        assert_eq!(text.lines().count(), 9);
+    }
+
+    #[test]
+    fn sizes_and_times_are_readable() {
+        assert_eq!(human_bytes(17), "17 B");
+        assert_eq!(human_bytes(3 << 29), "1.50 GiB");
+        assert_eq!(human_ns(1_234_567), "1.23 ms");
+        assert_eq!(human_ns(12_300_000_000), "12.3 s");
+    }
+}

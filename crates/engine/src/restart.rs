@@ -1,0 +1,171 @@
+//! Restarting a job: the newest checkpoint that is whole, or a given one, back into memory.
+//!
+//! Data: inventory, newest first -> image -> does it fit the protected regions? -> rebuild.
+//!
+//! A damaged checkpoint is passed over for the next older one, and the reason is told. One that
+//! does not fit the program is an error instead: going back further would hide a mistake.
+//!
+//! Invariants:
+//! - A region receives only verified pages. After an error regions hold a mixture of old and new
+//!   pages: the program must not go on with them.
+
+use std::sync::atomic::AtomicU64;
+
+use standfast_format::{Image, Kind, Manifest, Version};
+use standfast_restart::{MemorySink, Rebuild, read_image};
+use standfast_store::Lock;
+
+use crate::checkpoint::commit::RANK;
+use crate::error::{Error, Result};
+use crate::job::{Core, Job};
+
+/// What a restart came back to.
+#[derive(Clone, Debug)]
+pub struct Restarted {
+    /// The checkpoint that was restored.
+    pub version: Version,
+    /// Newer checkpoints that could not be used, newest first, with the reason.
+    pub passed_over: Vec<(String, String)>,
+    /// Regions of the checkpoint that the program has not protected.
+    pub unclaimed: Vec<String>,
+}
+
+impl Job {
+    /// Restores every protected region from a checkpoint: the given one, or the newest that is
+    /// whole. `Kind::Missing` means that there is nothing to restart from: a fresh start.
+    pub fn restart(&self, version: Option<Version>) -> Result<Restarted> {
+        let mut core = self.core();
+        core.settle();
+        let _lock = self.store.lock(Lock::ReadShared)?;
+        let cells = core.cells.clone();
+        let _held = crate::protected::hold_all_mut(&cells)?;
+        match version {
+            Some(version) => {
+                let manifest = core.inventory().checkpoint(version)?.clone();
+                let unclaimed = self.restore(&core, &manifest)?;
+                Ok(Restarted { version, passed_over: Vec::new(), unclaimed })
+            }
+            None => self.restart_newest(&core),
+        }
+    }
+
+    fn restart_newest(&self, core: &Core) -> Result<Restarted> {
+        let inventory = core.inventory();
+        let mut passed_over: Vec<(String, String)> = inventory
+            .damaged
+            .iter()
+            .map(|damaged| (damaged.object.clone(), damaged.error.to_string()))
+            .collect();
+        for manifest in &inventory.checkpoints {
+            let version = manifest.version;
+            match self.restore(core, manifest) {
+                Ok(unclaimed) => return Ok(Restarted { version, passed_over, unclaimed }),
+                Err(error) if matches!(error.kind(), Kind::Corrupt | Kind::Missing | Kind::Io) => {
+                    passed_over.push((format!("checkpoint {version}"), error.to_string()));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        let job = self.header.job.clone();
+        if passed_over.is_empty() {
+            return Err(Error::NoCheckpoint { job });
+        }
+        Err(Error::NoneRestorable { job, reasons: passed_over })
+    }
+
+    fn restore(&self, core: &Core, manifest: &Manifest) -> Result<Vec<String>> {
+        let image = read_image(&*self.store, manifest, RANK)?;
+        check_fit(core, &image)?;
+        let rebuild = Rebuild::open(&*self.store, &self.header, image, self.restart_threads())?;
+        let regions = &rebuild.image().regions;
+        let destinations = regions
+            .iter()
+            .map(|region| {
+                let own = core.regions.get(&region.name)?;
+                // SAFETY: `protect` obliges raw regions to be left alone during this call, and
+                // the cells of safe regions are held for writing.
+                Some(unsafe { own.memory_mut() })
+            })
+            .collect();
+        let wanted: Vec<bool> =
+            regions.iter().map(|region| core.regions.get(&region.name).is_some()).collect();
+        let unclaimed = regions
+            .iter()
+            .zip(&wanted)
+            .filter(|(_, wanted)| !**wanted)
+            .map(|(region, _)| region.name.clone())
+            .collect();
+        let sink = MemorySink::new(destinations);
+        rebuild
+            .rebuild(&sink, |region| wanted[region], &AtomicU64::new(0))
+            .map_err(standfast_restart::Error::from)?;
+        Ok(unclaimed)
+    }
+
+    /// Size of a region in a checkpoint.
+    pub fn recovered_bytes(&self, version: Version, region: &str) -> Result<u64> {
+        let image = self.image(version)?;
+        let found = image.region(region).ok_or_else(|| no_region(version, region))?;
+        Ok(found.bytes)
+    }
+
+    /// The image of this rank in a checkpoint: names and sizes of its regions.
+    pub fn image(&self, version: Version) -> Result<Image> {
+        let mut core = self.core();
+        core.settle();
+        let manifest = core.inventory().checkpoint(version)?;
+        Ok(read_image(&*self.store, manifest, RANK)?)
+    }
+
+    /// Reads one region of a checkpoint into a buffer of its size.
+    pub fn recover(&self, version: Version, region: &str, buf: &mut [u8]) -> Result<()> {
+        let image = self.image(version)?;
+        let at = image.regions.iter().position(|found| found.name == region);
+        let at = at.ok_or_else(|| no_region(version, region))?;
+        let bytes = image.regions[at].bytes;
+        if bytes != buf.len() as u64 {
+            let given = buf.len();
+            let why = format!("region {region:?} has {bytes} bytes, the buffer has {given}");
+            return Err(Error::Unfit { version, why });
+        }
+        let _lock = self.store.lock(Lock::ReadShared)?;
+        let rebuild = Rebuild::open(&*self.store, &self.header, image, self.restart_threads())?;
+        let mut destinations: Vec<Option<&mut [u8]>> =
+            rebuild.image().regions.iter().map(|_| None).collect();
+        destinations[at] = Some(buf);
+        rebuild
+            .rebuild(&MemorySink::new(destinations), |region| region == at, &AtomicU64::new(0))
+            .map_err(standfast_restart::Error::from)?;
+        Ok(())
+    }
+
+    /// Each thread waits for the disk half of its time: as many as reads shall be in flight.
+    fn restart_threads(&self) -> usize {
+        let config = &self.config().config;
+        config.io_threads.max(config.threads())
+    }
+}
+
+fn no_region(version: Version, region: &str) -> Error {
+    standfast_restart::Error::NoRegion { version, region: region.into() }.into()
+}
+
+/// Every protected region must be in the image, with its size.
+fn check_fit(core: &Core, image: &Image) -> Result<()> {
+    for region in core.regions.iter() {
+        let unfit = |why: String| Err(Error::Unfit { version: image.version, why });
+        match image.region(region.name()) {
+            None => return unfit(format!("it has no region {:?}", region.name())),
+            Some(found) if found.bytes != region.bytes() as u64 => {
+                return unfit(format!(
+                    "region {:?} has {} bytes there and {} here",
+                    region.name(),
+                    found.bytes,
+                    region.bytes()
+                ));
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,313 @@
+//! The packer: unique pages in, sealed segments out, while the program goes on.
+//!
+//! ```text
+//! push (program's thread)  -> block in the pool -> encoder threads -> open segment -> store
+//! finish (program's thread) -> Pending -> seal (commit thread): waits, writes indexes, seals
+//! ```
+//! The program's thread only copies pages into blocks. Encoders check that each copy still has
+//! the hash that was computed from the program's memory (a thread that wrote in between would
+//! otherwise make a checkpoint nobody can restore), compress it and append it to its segment.
+//!
+//! Invariants:
+//! - Slots are dense: blocks are numbered and filled one after another, by one thread.
+//! - At most the pool's buffers are in flight; `push` waits for a free one.
+//! - [`Pending::seal`] returns only when no encoder works for this checkpoint any more.
+
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::JoinHandle;
+
+use crossbeam_channel::{Receiver, Sender, unbounded};
+use standfast_format::SegmentId;
+use standfast_reduce::{BlockEncoder, CodecSpec, FilterChoice, PageHasher};
+use standfast_store::Store;
+
+use crate::error::{Error, Result};
+use crate::pool::{Pool, PoolBuf};
+use crate::segment::{OpenSegment, SealedSegment, SegmentSettings};
+
+/// How blocks are made.
+#[derive(Clone, Debug)]
+pub struct PackSettings {
+    /// Bytes of all pool buffers together.
+    pub pool_bytes: usize,
+    /// Bytes of one block before compression; a multiple of the page size.
+    pub block_bytes: usize,
+    /// Size of a page.
+    pub page_bytes: usize,
+    /// Compression threads.
+    pub threads: usize,
+    /// How to compress.
+    pub codec: CodecSpec,
+    /// What to do before compressing.
+    pub filter: FilterChoice,
+}
+
+/// The pool and the encoder threads of one process.
+pub struct Packer {
+    store: Arc<dyn Store>,
+    settings: PackSettings,
+    pool: Pool,
+    work: Option<Sender<Work>>,
+    encoders: Vec<JoinHandle<()>>,
+}
+
+struct Work {
+    block: Filling,
+    number: u32,
+    segment: Arc<OpenSegment>,
+    flight: Flight,
+}
+
+/// Counts the blocks of one checkpoint that are on their way.
+#[derive(Clone, Default)]
+struct Flight(Arc<(Mutex<usize>, Condvar)>);
+
+impl Flight {
+    fn start(&self) {
+        *self.0.0.lock().expect("counting does not panic") += 1;
+    }
+
+    fn land(&self) {
+        *self.0.0.lock().expect("counting does not panic") -= 1;
+        self.0.1.notify_all();
+    }
+
+    fn wait(&self) {
+        let count = self.0.0.lock().expect("counting does not panic");
+        drop(self.0.1.wait_while(count, |count| *count > 0).expect("counting does not panic"));
+    }
+}
+
+/// A block being filled.
+struct Filling {
+    buf: PoolBuf,
+    pages: usize,
+    elem: u8,
+    hashes: Vec<u8>,
+}
+
+impl Packer {
+    /// Starts the encoder threads.
+    pub fn new(store: Arc<dyn Store>, settings: PackSettings, hasher: PageHasher) -> Self {
+        let buffers = (settings.pool_bytes / settings.block_bytes).max(2);
+        let pool = Pool::new(buffers, settings.block_bytes);
+        let (work, queue) = unbounded();
+        let encoders = (0..settings.threads.max(1))
+            .map(|at| {
+                let encoder =
+                    BlockEncoder::new(settings.codec, settings.filter, settings.block_bytes);
+                let (queue, hasher) = (queue.clone(), hasher.clone());
+                let page_bytes = settings.page_bytes;
+                std::thread::Builder::new()
+                    .name(format!("sf-encode-{at}"))
+                    .spawn(move || run_encoder(&queue, encoder, &hasher, page_bytes))
+                    .expect("a thread can be started")
+            })
+            .collect();
+        Self { store, settings, pool, work: Some(work), encoders }
+    }
+
+    /// Starts one checkpoint.
+    pub fn begin(&self, segments: SegmentSettings) -> Batch<'_> {
+        Batch {
+            packer: self,
+            segments,
+            current: None,
+            closed: Vec::new(),
+            filling: None,
+            flight: Flight::default(),
+        }
+    }
+
+    fn queue(&self) -> &Sender<Work> {
+        self.work.as_ref().expect("the queue lives as long as the packer")
+    }
+}
+
+impl Drop for Packer {
+    fn drop(&mut self) {
+        self.work = None;
+        for encoder in self.encoders.drain(..) {
+            // An encoder that panicked has reported it; there is nobody else to tell.
+            let _ = encoder.join();
+        }
+    }
+}
+
+struct Current {
+    segment: Arc<OpenSegment>,
+    blocks: u32,
+    slots: u32,
+}
+
+/// The pages of one checkpoint on their way into segments.
+pub struct Batch<'a> {
+    packer: &'a Packer,
+    segments: SegmentSettings,
+    current: Option<Current>,
+    closed: Vec<(Arc<OpenSegment>, Arc<Vec<u8>>)>,
+    filling: Option<Filling>,
+    flight: Flight,
+}
+
+impl Batch<'_> {
+    /// Starts a segment; pages go there until it is closed.
+    pub fn open_segment(&mut self, id: SegmentId, size_hint: Option<u64>) {
+        assert!(self.current.is_none(), "one segment is open at a time");
+        let store = Arc::clone(&self.packer.store);
+        let segment = Arc::new(OpenSegment::new(store, self.segments.header(id), size_hint));
+        self.current = Some(Current { segment, blocks: 0, slots: 0 });
+    }
+
+    /// Pages in the open segment; `None` if no segment is open.
+    pub fn slots(&self) -> Option<u32> {
+        self.current.as_ref().map(|current| current.slots)
+    }
+
+    /// Copies a page into the next slot of the open segment. A page at the end of a region may
+    /// be shorter; it is filled up with zeros.
+    pub fn push(&mut self, page: &[u8], hash: &[u8], elem: u8) -> Result<()> {
+        if self.filling.as_ref().is_some_and(|filling| filling.elem != elem) {
+            self.dispatch();
+        }
+        let page_bytes = self.packer.settings.page_bytes;
+        let current = self.current.as_mut().expect("a segment is open");
+        let filling = match &mut self.filling {
+            Some(filling) => filling,
+            None => {
+                current.segment.check()?;
+                let buf = self.packer.pool.take();
+                self.filling.insert(Filling { buf, pages: 0, elem, hashes: Vec::new() })
+            }
+        };
+        let slot = &mut filling.buf[filling.pages * page_bytes..][..page_bytes];
+        slot[..page.len()].copy_from_slice(page);
+        slot[page.len()..].fill(0);
+        filling.hashes.extend_from_slice(hash);
+        filling.pages += 1;
+        current.slots += 1;
+        if (filling.pages + 1) * page_bytes > filling.buf.len() {
+            self.dispatch();
+        }
+        Ok(())
+    }
+
+    /// Ends the open segment, whose pages have these hashes.
+    pub fn close_segment(&mut self, hashes: Arc<Vec<u8>>) {
+        self.dispatch();
+        let current = self.current.take().expect("a segment is open");
+        assert_eq!(
+            hashes.len(),
+            current.slots as usize * self.segments.hash.bytes(),
+            "one hash per slot"
+        );
+        self.closed.push((current.segment, hashes));
+    }
+
+    /// Ends the checkpoint: everything is in the pool or beyond, the program may go on.
+    pub fn finish(mut self) -> Pending {
+        assert!(self.current.is_none(), "segments are closed first");
+        Pending {
+            segments: std::mem::take(&mut self.closed),
+            flight: self.flight.clone(),
+            hash_bytes: self.segments.hash.bytes(),
+        }
+    }
+
+    fn dispatch(&mut self) {
+        let Some(block) = self.filling.take() else { return };
+        let current = self.current.as_mut().expect("a block belongs to the open segment");
+        let number = current.blocks;
+        current.blocks += 1;
+        self.flight.start();
+        let work = Work {
+            block,
+            number,
+            segment: Arc::clone(&current.segment),
+            flight: self.flight.clone(),
+        };
+        self.packer.queue().send(work).expect("encoders live as long as the packer");
+    }
+}
+
+impl Drop for Batch<'_> {
+    /// A batch that is given up: its segments must not be finished by blocks still in flight.
+    fn drop(&mut self) {
+        if let Some(current) = self.current.take() {
+            current.segment.fail(Error::Failed);
+        }
+        for (segment, _) in self.closed.drain(..) {
+            segment.fail(Error::Failed);
+        }
+    }
+}
+
+/// Segments whose pages are captured but not yet durable.
+#[must_use = "a checkpoint is durable only after its segments are sealed"]
+pub struct Pending {
+    segments: Vec<(Arc<OpenSegment>, Arc<Vec<u8>>)>,
+    flight: Flight,
+    hash_bytes: usize,
+}
+
+impl Pending {
+    /// The segments in question.
+    pub fn ids(&self) -> impl Iterator<Item = SegmentId> {
+        self.segments.iter().map(|(segment, _)| segment.id())
+    }
+
+    /// Waits for every block and seals every segment. One failure discards them all.
+    pub fn seal(self) -> Result<Vec<SealedSegment>> {
+        self.flight.wait();
+        let sealed: Result<Vec<Option<SealedSegment>>> =
+            self.segments.iter().map(|(segment, hashes)| segment.seal(hashes)).collect();
+        match sealed {
+            Ok(sealed) => Ok(sealed.into_iter().flatten().collect()),
+            Err(error) => {
+                self.segments.iter().for_each(|(segment, _)| segment.fail(Error::Failed));
+                Err(error)
+            }
+        }
+    }
+
+    /// Pages in question.
+    pub fn pages(&self) -> u64 {
+        let bytes: usize = self.segments.iter().map(|(_, hashes)| hashes.len()).sum();
+        (bytes / self.hash_bytes) as u64
+    }
+}
+
+fn run_encoder(
+    queue: &Receiver<Work>,
+    mut encoder: BlockEncoder,
+    hasher: &PageHasher,
+    page_bytes: usize,
+) {
+    for Work { block, number, segment, flight } in queue {
+        if let Err(error) = encode(&mut encoder, hasher, page_bytes, &block, number, &segment) {
+            segment.fail(error);
+        }
+        // The buffer first: whoever waits for the flight may need it next.
+        drop(block);
+        drop(segment);
+        flight.land();
+    }
+}
+
+fn encode(
+    encoder: &mut BlockEncoder,
+    hasher: &PageHasher,
+    page_bytes: usize,
+    block: &Filling,
+    number: u32,
+    segment: &OpenSegment,
+) -> Result<()> {
+    let raw = &block.buf[..block.pages * page_bytes];
+    let mut copied = vec![0; block.hashes.len()];
+    hasher.hash_pages(raw, page_bytes, &mut copied);
+    if copied != block.hashes {
+        return Err(Error::MemoryChanged);
+    }
+    let encoded = encoder.encode(raw, block.elem);
+    segment.append(number, block.pages as u32, &encoded)
+}

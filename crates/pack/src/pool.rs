@@ -1,0 +1,137 @@
+//! The pool: a fixed number of equal buffers that captured pages are copied into.
+//!
+//! Data: the capturing thread takes a buffer, fills it, hands it to an encoder; dropping the
+//! buffer gives it back. When all are taken, [`Pool::take`] waits: that is the back-pressure which
+//! keeps memory within the configuration while a slow disk drains a large checkpoint.
+//!
+//! Why one arena: it is mapped once with huge pages, and reused for the life of the job; touching
+//! fresh memory costs more than copying into it.
+//!
+//! Invariants:
+//! - A buffer number is either in the free channel or owned by exactly one [`PoolBuf`].
+
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+use standfast_store::AlignedBuf;
+
+struct Arena {
+    base: *mut u8,
+    buffer_bytes: usize,
+    free: Sender<usize>,
+    /// Keeps the memory; only ever touched through `base`.
+    _memory: AlignedBuf,
+}
+
+// SAFETY: `base` points into `_memory`, which lives as long; buffers never overlap and each is
+// handed to one owner at a time, so access from several threads is disjoint.
+unsafe impl Send for Arena {}
+// SAFETY: as above; `free` is itself thread-safe.
+unsafe impl Sync for Arena {}
+
+/// A fixed set of buffers.
+#[derive(Clone)]
+pub struct Pool {
+    arena: Arc<Arena>,
+    taken: Receiver<usize>,
+}
+
+impl Pool {
+    /// So many buffers of so many bytes each.
+    pub fn new(buffers: usize, buffer_bytes: usize) -> Self {
+        assert!(buffers > 0 && buffer_bytes > 0, "a pool holds something");
+        let mut memory = AlignedBuf::with_len(buffers * buffer_bytes);
+        let (free, taken) = bounded(buffers);
+        for number in 0..buffers {
+            free.send(number).expect("the channel has room for every buffer");
+        }
+        let base = memory.as_mut_ptr();
+        let arena = Arena { base, buffer_bytes, free, _memory: memory };
+        Self { arena: Arc::new(arena), taken }
+    }
+
+    /// A free buffer; waits until there is one. Its contents are left-overs.
+    pub fn take(&self) -> PoolBuf {
+        let number = self.taken.recv().expect("the pool holds the sender");
+        PoolBuf { arena: Arc::clone(&self.arena), number }
+    }
+
+    /// Bytes of one buffer.
+    pub fn buffer_bytes(&self) -> usize {
+        self.arena.buffer_bytes
+    }
+}
+
+/// One buffer of a pool.
+pub struct PoolBuf {
+    arena: Arc<Arena>,
+    number: usize,
+}
+
+impl PoolBuf {
+    fn start(&self) -> *mut u8 {
+        // SAFETY: the number is below the number of buffers, so this stays inside the arena.
+        unsafe { self.arena.base.add(self.number * self.arena.buffer_bytes) }
+    }
+}
+
+impl Deref for PoolBuf {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: this owner alone has the buffer; the memory was zeroed when it was mapped.
+        unsafe { std::slice::from_raw_parts(self.start(), self.arena.buffer_bytes) }
+    }
+}
+
+impl DerefMut for PoolBuf {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as for `deref`, and `self` is borrowed mutably.
+        unsafe { std::slice::from_raw_parts_mut(self.start(), self.arena.buffer_bytes) }
+    }
+}
+
+impl Drop for PoolBuf {
+    fn drop(&mut self) {
+        // A pool that is gone needs its buffers no more.
+        let _ = self.arena.free.send(self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn buffers_are_apart_and_come_back() {
+        let pool = Pool::new(3, 4096);
+        let mut all: Vec<PoolBuf> = (0..3).map(|_| pool.take()).collect();
+        for (at, buffer) in all.iter_mut().enumerate() {
+            buffer.fill(at as u8 + 1);
+        }
+        for (at, buffer) in all.iter().enumerate() {
+            assert!(buffer.iter().all(|byte| *byte == at as u8 + 1));
+        }
+        assert!(pool.taken.is_empty());
+        drop(all);
+        assert_eq!(pool.taken.len(), 3);
+    }
+
+    #[test]
+    fn an_empty_pool_makes_its_taker_wait() {
+        let pool = Pool::new(1, 4096);
+        let held = pool.take();
+        let (done, seen) = bounded(1);
+        let other = pool.clone();
+        let thread = std::thread::spawn(move || {
+            drop(other.take());
+            done.send(()).unwrap();
+        });
+        assert!(seen.recv_timeout(Duration::from_millis(50)).is_err(), "it must wait");
+        drop(held);
+        seen.recv_timeout(Duration::from_secs(20)).expect("it goes on when one is free");
+        thread.join().unwrap();
+    }
+}

@@ -1,0 +1,167 @@
+//! A segment in the making: blocks in, in any order; a sealed file out.
+//!
+//! Data: encoders call [`OpenSegment::append`] with finished blocks -> store object
+//! `segments/<id>` -> [`OpenSegment::seal`] writes index and footer and makes it durable.
+//!
+//! Invariants:
+//! - The file is created with the first block: a checkpoint with nothing new writes no segment.
+//! - Sealing needs every block from 0 to the last; a missing one is a bug and stops the program.
+//! - After a failure nothing of it becomes visible.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use standfast_format::{
+    Block, JobId, SegmentFooter, SegmentHeader, SegmentId, SegmentIndex, SegmentRef, name,
+};
+use standfast_reduce::Encoded;
+use standfast_store::{ObjectWriter, Store};
+
+use crate::error::{Error, Result};
+
+/// A segment that blocks are still written to.
+pub(crate) struct OpenSegment {
+    store: Arc<dyn Store>,
+    header: SegmentHeader,
+    size_hint: Option<u64>,
+    body: Mutex<Body>,
+}
+
+#[derive(Default)]
+struct Body {
+    writer: Option<Box<dyn ObjectWriter>>,
+    blocks: Vec<Option<Block>>,
+    failed: Option<Error>,
+}
+
+/// A segment that is durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SealedSegment {
+    /// How images refer to it.
+    pub reference: SegmentRef,
+    /// What its blocks take.
+    pub compressed_bytes: u64,
+}
+
+impl OpenSegment {
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        header: SegmentHeader,
+        size_hint: Option<u64>,
+    ) -> Self {
+        Self { store, header, size_hint, body: Mutex::default() }
+    }
+
+    pub(crate) fn id(&self) -> SegmentId {
+        self.header.id
+    }
+
+    /// The first failure, if any.
+    pub(crate) fn check(&self) -> Result<()> {
+        match &self.lock().failed {
+            Some(error) => Err(error.clone()),
+            None => Ok(()),
+        }
+    }
+
+    /// Remembers a failure; what was written is discarded.
+    pub(crate) fn fail(&self, error: Error) {
+        let mut body = self.lock();
+        body.writer = None;
+        body.failed.get_or_insert(error);
+    }
+
+    /// Adds a block; its number says which slots it holds.
+    pub(crate) fn append(&self, number: u32, pages: u32, encoded: &Encoded<'_>) -> Result<()> {
+        let mut body = self.lock();
+        if body.failed.is_some() {
+            return Err(Error::Failed);
+        }
+        let Body { writer, blocks, .. } = &mut *body;
+        let writer = match writer {
+            Some(writer) => writer,
+            None => writer.insert(self.create()?),
+        };
+        let block = Block {
+            offset: writer.written(),
+            stored_bytes: encoded.bytes.len() as u32,
+            pages,
+            codec: encoded.codec,
+            filter: encoded.filter,
+        };
+        writer.append(encoded.bytes)?;
+        let at = number as usize;
+        if blocks.len() <= at {
+            blocks.resize(at + 1, None);
+        }
+        assert!(blocks[at].replace(block).is_none(), "a block number is used once");
+        Ok(())
+    }
+
+    fn create(&self) -> Result<Box<dyn ObjectWriter>> {
+        let mut writer = self.store.create(&name::segment(self.header.id), self.size_hint)?;
+        writer.append(&self.header.encode())?;
+        Ok(writer)
+    }
+
+    /// Writes index and footer and makes the segment durable. `None` if it has no blocks.
+    pub(crate) fn seal(&self, hashes: &[u8]) -> Result<Option<SealedSegment>> {
+        self.check()?;
+        let mut body = self.lock();
+        let Some(mut writer) = body.writer.take() else {
+            assert!(hashes.is_empty(), "slots without blocks");
+            return Ok(None);
+        };
+        let blocks: Vec<Block> =
+            body.blocks.drain(..).map(|block| block.expect("every block was written")).collect();
+        drop(body);
+        let compressed_bytes = blocks.iter().map(|block| u64::from(block.stored_bytes)).sum();
+        let index = SegmentIndex {
+            id: self.header.id,
+            page_bytes: self.header.page_bytes,
+            hash: self.header.hash,
+            blocks,
+            hashes: hashes.to_vec(),
+        };
+        let (bytes, digest) = index.encode();
+        let footer = SegmentFooter {
+            id: self.header.id,
+            index_offset: writer.written(),
+            index_bytes: bytes.len() as u64,
+        };
+        writer.append(&bytes)?;
+        writer.append(&footer.encode())?;
+        let file_bytes = writer.seal()?;
+        let reference =
+            SegmentRef { id: self.header.id, slots: index.slots(), file_bytes, index: digest };
+        Ok(Some(SealedSegment { reference, compressed_bytes }))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Body> {
+        self.body.lock().expect("no thread panics while it holds a segment")
+    }
+}
+
+/// What every segment of a checkpoint has in common.
+#[derive(Clone, Copy, Debug)]
+pub struct SegmentSettings {
+    /// The store they belong to.
+    pub job: JobId,
+    /// Hash of their pages.
+    pub hash: standfast_format::HashKind,
+    /// Size of their pages.
+    pub page_bytes: u32,
+    /// When the checkpoint was taken, nanoseconds since 1970.
+    pub created_ns: u64,
+}
+
+impl SegmentSettings {
+    pub(crate) fn header(&self, id: SegmentId) -> SegmentHeader {
+        SegmentHeader {
+            id,
+            job: self.job,
+            hash: self.hash,
+            page_bytes: self.page_bytes,
+            created_ns: self.created_ns,
+        }
+    }
+}

@@ -1,0 +1,349 @@
+//! The scan: every page of every region is hashed by several threads, and handed over in order.
+//!
+//! Data: regions (slices of the program's memory) and what their pages hashed to last time
+//! ([`Positions`]) -> for each page that is not what it was, in order, a call with its hash.
+//!
+//! Why hashes are compared by position first: most pages of most programs did not change, and a
+//! sequential comparison costs a tenth of a look-up in the catalog.
+//!
+//! How threads share the work: pages are cut into pieces; each thread takes the next piece,
+//! hashes it and marks the pages that changed. The calling thread hashes too, but whenever the
+//! next piece in order is ready it hands its changed pages over. So order costs no waiting, and a
+//! slow consumer (a full pool) holds up nobody's hashing.
+//!
+//! Invariants:
+//! - Every page is hashed exactly once a scan; every changed page is handed over exactly once, in
+//!   the order of regions and pages.
+//! - After a scan that succeeded, [`Positions`] holds the hash of every page as it was handed over.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard};
+
+use crate::catalog::PageRef;
+use crate::hash::PageHasher;
+use crate::zero::is_zero;
+
+/// Pages per piece: 64 bits mark which of them changed.
+const PIECE_PAGES: usize = 64;
+
+/// What a region's pages hashed to, and where they are stored.
+#[derive(Debug, Default)]
+pub struct Positions {
+    hashes: Vec<u8>,
+    refs: Vec<PageRef>,
+    known: usize,
+}
+
+impl Positions {
+    /// Where each page is, once a scan has been consumed.
+    pub fn refs(&self) -> &[PageRef] {
+        &self.refs
+    }
+
+    /// The hashes of all pages, end to end.
+    pub fn hashes(&self) -> &[u8] {
+        &self.hashes
+    }
+
+    /// Takes everything as unknown: the next scan hands over every page.
+    pub fn forget(&mut self) {
+        self.known = 0;
+    }
+
+    /// Memory held, in bytes.
+    pub fn bytes(&self) -> usize {
+        self.hashes.capacity() + self.refs.capacity() * size_of::<PageRef>()
+    }
+
+    /// Fits the tables to a region of so many pages; pages beyond the old length are unknown.
+    fn fit(&mut self, pages: usize, hash_bytes: usize) {
+        self.known = self.known.min(pages);
+        if self.refs.len() != pages {
+            self.hashes.resize(pages * hash_bytes, 0);
+            self.refs.resize(pages, PageRef::ZERO);
+            self.hashes.shrink_to_fit();
+            self.refs.shrink_to_fit();
+        }
+    }
+}
+
+/// One region to be scanned.
+#[derive(Debug)]
+pub struct Target<'a> {
+    /// Its memory.
+    pub bytes: &'a [u8],
+    /// What is known of it.
+    pub positions: &'a mut Positions,
+}
+
+/// A page that is not what it was.
+#[derive(Clone, Copy, Debug)]
+pub struct Changed<'a> {
+    /// Which region, in the order of the targets.
+    pub region: usize,
+    /// Its bytes; shorter than a page at the end of a region.
+    pub bytes: &'a [u8],
+    /// Its hash, as of a whole page filled up with zeros.
+    pub hash: &'a [u8],
+    /// Whether all of it is zero.
+    pub zero: bool,
+}
+
+/// How to scan.
+#[derive(Clone, Debug)]
+pub struct Scanner {
+    hasher: PageHasher,
+    page_bytes: usize,
+    threads: usize,
+    zero_hash: Vec<u8>,
+}
+
+/// One piece of work and its outcome.
+struct Piece<'a> {
+    region: usize,
+    bytes: &'a [u8],
+    /// Pages from here on have never been seen.
+    known: usize,
+    hashes: Mutex<&'a mut [u8]>,
+    changed: AtomicUsize,
+    zero: AtomicUsize,
+    ready: AtomicBool,
+}
+
+impl Scanner {
+    /// A scanner for pages of one size.
+    pub fn new(hasher: PageHasher, page_bytes: usize, threads: usize) -> Self {
+        let mut zero_hash = vec![0; hasher.bytes()];
+        hasher.hash(&vec![0; page_bytes], &mut zero_hash);
+        Self { hasher, page_bytes, threads: threads.max(1), zero_hash }
+    }
+
+    /// Scans all targets; `store` says where each changed page is from now on. The first error
+    /// of `store` ends the scan and leaves the positions forgotten.
+    pub fn scan<E: Send>(
+        &self,
+        targets: &mut [Target<'_>],
+        mut store: impl FnMut(Changed<'_>) -> Result<PageRef, E>,
+    ) -> Result<(), E> {
+        let hash_bytes = self.hasher.bytes();
+        let mut pieces = Vec::new();
+        let mut refs = Vec::with_capacity(targets.len());
+        for (region, target) in targets.iter_mut().enumerate() {
+            let pages = target.bytes.len().div_ceil(self.page_bytes);
+            target.positions.fit(pages, hash_bytes);
+            // Known again only when everything was handed over.
+            let known = std::mem::take(&mut target.positions.known);
+            let Positions { hashes, refs: own, .. } = &mut *target.positions;
+            pieces.extend(self.cut(region, target.bytes, hashes, known));
+            refs.push(own.iter_mut());
+        }
+        self.run(&pieces, |piece| self.hand_over(piece, &mut refs[piece.region], &mut store))?;
+        drop(pieces);
+        for target in targets {
+            target.positions.known = target.positions.refs.len();
+        }
+        Ok(())
+    }
+
+    fn cut<'a>(
+        &self,
+        region: usize,
+        bytes: &'a [u8],
+        hashes: &'a mut [u8],
+        known: usize,
+    ) -> impl Iterator<Item = Piece<'a>> {
+        let piece_bytes = PIECE_PAGES * self.page_bytes;
+        let hashes = hashes.chunks_mut(PIECE_PAGES * self.hasher.bytes());
+        bytes.chunks(piece_bytes).zip(hashes).enumerate().map(move |(at, (bytes, hashes))| Piece {
+            region,
+            bytes,
+            known: known.saturating_sub(at * PIECE_PAGES),
+            hashes: Mutex::new(hashes),
+            changed: AtomicUsize::new(0),
+            zero: AtomicUsize::new(0),
+            ready: AtomicBool::new(false),
+        })
+    }
+
+    fn run<E: Send>(
+        &self,
+        pieces: &[Piece<'_>],
+        mut consume: impl FnMut(&Piece<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let next = AtomicUsize::new(0);
+        let stop = AtomicBool::new(false);
+        let hash_one = || {
+            let piece = pieces.get(next.fetch_add(1, Ordering::Relaxed))?;
+            self.hash_piece(piece);
+            Some(())
+        };
+        let helpers = (self.threads - 1).min(pieces.len());
+        std::thread::scope(|scope| {
+            for _ in 0..helpers {
+                scope.spawn(|| {
+                    while !stop.load(Ordering::Relaxed) {
+                        if hash_one().is_none() {
+                            break;
+                        }
+                    }
+                });
+            }
+            for piece in pieces {
+                while !piece.ready.load(Ordering::Acquire) {
+                    if hash_one().is_none() {
+                        std::thread::yield_now();
+                    }
+                }
+                consume(piece).inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
+            }
+            Ok(())
+        })
+    }
+
+    fn hash_piece(&self, piece: &Piece<'_>) {
+        let hash_bytes = self.hasher.bytes();
+        let mut hashes = lock(&piece.hashes);
+        let mut fresh = [0u8; standfast_format::HASH_BYTES_MAX];
+        let fresh = &mut fresh[..hash_bytes];
+        let (mut changed, mut zero) = (0usize, 0usize);
+        for (at, page) in piece.bytes.chunks(self.page_bytes).enumerate() {
+            let bit = 1 << at;
+            if is_zero(page) {
+                fresh.copy_from_slice(&self.zero_hash);
+                zero |= bit;
+            } else {
+                self.hash_page(page, fresh);
+            }
+            let old = &mut hashes[at * hash_bytes..][..hash_bytes];
+            if at >= piece.known || old != fresh {
+                old.copy_from_slice(fresh);
+                changed |= bit;
+            }
+        }
+        piece.changed.store(changed, Ordering::Relaxed);
+        piece.zero.store(zero, Ordering::Relaxed);
+        drop(hashes);
+        piece.ready.store(true, Ordering::Release);
+    }
+
+    fn hash_page(&self, page: &[u8], out: &mut [u8]) {
+        if page.len() == self.page_bytes {
+            return self.hasher.hash(page, out);
+        }
+        let mut whole = vec![0; self.page_bytes];
+        whole[..page.len()].copy_from_slice(page);
+        self.hasher.hash(&whole, out);
+    }
+
+    fn hand_over<E>(
+        &self,
+        piece: &Piece<'_>,
+        refs: &mut std::slice::IterMut<'_, PageRef>,
+        store: &mut impl FnMut(Changed<'_>) -> Result<PageRef, E>,
+    ) -> Result<(), E> {
+        let hash_bytes = self.hasher.bytes();
+        let hashes = lock(&piece.hashes);
+        let changed = piece.changed.load(Ordering::Relaxed);
+        let zero = piece.zero.load(Ordering::Relaxed);
+        let pages = piece.bytes.chunks(self.page_bytes).zip(hashes.chunks_exact(hash_bytes));
+        for (at, (bytes, hash)) in pages.enumerate() {
+            let place = refs.next().expect("one reference a page");
+            if changed & (1 << at) != 0 {
+                let zero = zero & (1 << at) != 0;
+                *place = store(Changed { region: piece.region, bytes, hash, zero })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn lock<'a, 'b>(hashes: &'a Mutex<&'b mut [u8]>) -> MutexGuard<'a, &'b mut [u8]> {
+    hashes.lock().expect("no thread panics while it holds hashes")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use standfast_format::HashKind;
+
+    const PAGE: usize = 1024;
+
+    fn scanner(threads: usize) -> Scanner {
+        Scanner::new(PageHasher::new(HashKind::Xxh3, &[3; 32]), PAGE, threads)
+    }
+
+    /// Scans once and returns (region, bytes, zero) of what was handed over.
+    fn scan(
+        scanner: &Scanner,
+        regions: &[Vec<u8>],
+        positions: &mut [Positions],
+    ) -> Vec<(usize, Vec<u8>, bool)> {
+        let mut targets: Vec<Target<'_>> = regions
+            .iter()
+            .zip(positions)
+            .map(|(bytes, positions)| Target { bytes, positions })
+            .collect();
+        let mut seen = Vec::new();
+        scanner
+            .scan::<()>(&mut targets, |page| {
+                seen.push((page.region, page.bytes.to_vec(), page.zero));
+                Ok(PageRef::ZERO)
+            })
+            .unwrap();
+        seen
+    }
+
+    #[test]
+    fn a_failing_consumer_leaves_nothing_known() {
+        let bytes = vec![1; 100 * PAGE];
+        let mut positions = Positions::default();
+        let mut left = 10;
+        let outcome =
+            scanner(2).scan(&mut [Target { bytes: &bytes, positions: &mut positions }], |_| {
+                left -= 1;
+                if left == 0 { Err("full") } else { Ok(PageRef::ZERO) }
+            });
+        assert_eq!(outcome, Err("full"));
+        let seen = scan(&scanner(1), &[bytes], std::slice::from_mut(&mut positions));
+        assert_eq!(seen.len(), 100, "everything is handed over again");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn changed_pages_come_once_and_in_order(
+            sizes in proptest::collection::vec(0usize..200 * PAGE, 1..4),
+            writes in proptest::collection::vec((any::<proptest::sample::Index>(), 1u8..), 0..20),
+            threads in 1usize..5,
+        ) {
+            let scanner = scanner(threads);
+            let mut regions: Vec<Vec<u8>> = sizes.iter().map(|size| vec![0; *size]).collect();
+            let mut positions: Vec<Positions> = sizes.iter().map(|_| Positions::default()).collect();
+            let all = scan(&scanner, &regions, &mut positions);
+            let pages: usize = sizes.iter().map(|size| size.div_ceil(PAGE)).sum();
+            prop_assert_eq!(all.len(), pages);
+            prop_assert!(all.iter().all(|(_, _, zero)| *zero));
+
+            let mut expected = std::collections::BTreeSet::new();
+            for (at, value) in writes {
+                let region = at.index(regions.len());
+                let len = regions[region].len();
+                if len == 0 { continue; }
+                let at = at.index(len);
+                regions[region][at] = value;
+                expected.insert((region, at / PAGE));
+            }
+            let seen = scan(&scanner, &regions, &mut positions);
+            let want: Vec<_> = expected
+                .into_iter()
+                .map(|(region, page)| {
+                    let end = (page * PAGE + PAGE).min(regions[region].len());
+                    (region, regions[region][page * PAGE..end].to_vec(), false)
+                })
+                .collect();
+            prop_assert_eq!(seen, want);
+            prop_assert!(scan(&scanner, &regions, &mut positions).is_empty());
+        }
+    }
+}

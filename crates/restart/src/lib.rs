@@ -1,0 +1,19 @@
+//! Restarting: from what a store holds back to a rank's memory, every page verified.
+//!
+//! Data: [`Inventory`] (manifests) -> [`read_image`] -> [`Rebuild::open`] (segments, references
+//! proven) -> plan -> [`Rebuild::rebuild`] -> a [`Sink`]: memory, files, or only a check.
+//!
+//! Which checkpoint to take is the caller's choice; here is how to bring one back, or to say
+//! exactly which object keeps it from coming back.
+
+mod error;
+mod inventory;
+mod plan;
+mod rebuild;
+mod sink;
+
+pub use error::{Error, Result};
+pub use inventory::{Damaged, Inventory, read_header, read_image};
+pub use plan::{EXTENT_BYTES_MAX, Extent, Piece, plan, plan_all};
+pub use rebuild::{Failed, Rebuild, check_segment};
+pub use sink::{CheckSink, MemorySink, Sink};

@@ -1,0 +1,333 @@
+//! Rebuilding: the pages of an image are read, verified and handed to a sink by several threads.
+//!
+//! ```text
+//! open:    image -> segment readers -> the runs' hashes against the image's digest, per region
+//! rebuild: plan -> extents -> [threads: read, decode, hash every page] -> sink
+//! ```
+//! Why more threads than cores: each alternates between waiting for the disk and hashing.
+//!
+//! Invariants:
+//! - A sink receives only pages whose hash is the one in the index, and the index's hashes are
+//!   those the image was committed with: corruption is found, never returned.
+//! - Memory: one extent and one decoded block per thread, whatever the image's size.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use standfast_format::{HASH_BYTES_MAX, Image, RegionImage, Run, SegmentRef, StoreHeader};
+use standfast_pack::{Error as PackError, SegmentReader};
+use standfast_reduce::{BlockDecoder, PageHasher};
+use standfast_store::{AlignedBuf, Store};
+
+use crate::error::{Error, Result};
+use crate::plan::{Extent, Piece, plan, plan_all};
+use crate::sink::{CheckSink, Sink};
+
+/// Direct I/O wants offsets and lengths in multiples of this.
+const ALIGN: u64 = 4096;
+
+/// What rebuilding or its sink failed with.
+#[derive(Debug)]
+pub enum Failed<E> {
+    /// The checkpoint could not be read.
+    Source(Error),
+    /// The sink could not take the pages.
+    Sink(E),
+}
+
+impl<E> From<Error> for Failed<E> {
+    fn from(error: Error) -> Self {
+        Failed::Source(error)
+    }
+}
+
+impl From<Failed<std::convert::Infallible>> for Error {
+    fn from(failed: Failed<std::convert::Infallible>) -> Self {
+        match failed {
+            Failed::Source(error) => error,
+            Failed::Sink(never) => match never {},
+        }
+    }
+}
+
+/// An image whose segments are open and whose references are proven.
+pub struct Rebuild {
+    image: Image,
+    readers: Vec<SegmentReader>,
+    hasher: PageHasher,
+    threads: usize,
+}
+
+impl Rebuild {
+    /// Opens every segment the image needs and proves that its runs lead to the pages that were
+    /// captured. Reads no page yet.
+    pub fn open(
+        store: &dyn Store,
+        header: &StoreHeader,
+        image: Image,
+        threads: usize,
+    ) -> Result<Self> {
+        let hasher = PageHasher::new(image.hash, &header.key);
+        let readers = image
+            .segments
+            .iter()
+            .map(|wanted| open_segment(store, header, &image, wanted))
+            .collect::<Result<Vec<_>>>()?;
+        let rebuild = Self { image, readers, hasher, threads: threads.max(1) };
+        for region in &rebuild.image.regions {
+            rebuild.prove(region)?;
+        }
+        Ok(rebuild)
+    }
+
+    /// The image.
+    pub fn image(&self) -> &Image {
+        &self.image
+    }
+
+    /// Rebuilds the wanted regions into a sink; `done` counts the bytes that have arrived.
+    pub fn rebuild<S: Sink>(
+        &self,
+        sink: &S,
+        wanted: impl Fn(usize) -> bool,
+        done: &AtomicU64,
+    ) -> std::result::Result<(), Failed<S::Error>> {
+        let extents = plan(&self.image, &self.readers, &wanted);
+        let page_bytes = u64::from(self.image.page_bytes);
+        work(self.threads, &extents, |extent, worker: &mut Worker| {
+            let reader = &self.readers[extent.segment as usize];
+            worker.read(reader, extent)?;
+            worker.decode(reader, extent, &self.hasher, |piece, bytes| {
+                let offset = u64::from(piece.page) * page_bytes;
+                sink.pages(piece.region as usize, offset, bytes).map_err(Failed::Sink)?;
+                done.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+                Ok::<(), Failed<S::Error>>(())
+            })
+        })?;
+        for (number, region) in self.image.regions.iter().enumerate() {
+            if wanted(number) {
+                self.zeros(number, region, sink, done)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn zeros<S: Sink>(
+        &self,
+        number: usize,
+        region: &RegionImage,
+        sink: &S,
+        done: &AtomicU64,
+    ) -> std::result::Result<(), Failed<S::Error>> {
+        let page_bytes = u64::from(self.image.page_bytes);
+        let mut page = 0;
+        for run in &region.runs {
+            if let Run::Zero { pages } = *run {
+                let (offset, bytes) = (page * page_bytes, u64::from(pages) * page_bytes);
+                sink.zeros(number, offset, bytes).map_err(Failed::Sink)?;
+                done.fetch_add(bytes, Ordering::Relaxed);
+            }
+            page += u64::from(run.pages());
+        }
+        Ok(())
+    }
+
+    /// Proves that the runs of a region lead to pages with the hashes that were captured.
+    fn prove(&self, region: &RegionImage) -> Result<()> {
+        let mut zero = [0; HASH_BYTES_MAX];
+        let zero = &mut zero[..self.hasher.bytes()];
+        self.hasher.hash(&vec![0; self.image.page_bytes as usize], zero);
+        let mut digest = blake3::Hasher::new();
+        for run in &region.runs {
+            match *run {
+                Run::Zero { pages } => (0..pages).for_each(|_| {
+                    digest.update(zero);
+                }),
+                Run::Stored { pages, segment, slot } => {
+                    let index = self.readers[segment as usize].index();
+                    let bytes = self.hasher.bytes();
+                    let from = slot as usize * bytes;
+                    digest.update(&index.hashes[from..from + pages as usize * bytes]);
+                }
+            }
+        }
+        if *digest.finalize().as_bytes() != region.pages_digest.0 {
+            return Err(Error::Mismatch {
+                object: format!("checkpoint {}, region {:?}", self.image.version, region.name),
+                why: "its references do not lead to the pages that were captured",
+            });
+        }
+        Ok(())
+    }
+}
+
+fn open_segment(
+    store: &dyn Store,
+    header: &StoreHeader,
+    image: &Image,
+    wanted: &SegmentRef,
+) -> Result<SegmentReader> {
+    let reader = SegmentReader::open(store, header.id, wanted)?;
+    if reader.index().hash != image.hash || reader.index().page_bytes != image.page_bytes {
+        return Err(PackError::Mismatch {
+            id: wanted.id,
+            why: "its hash or page size is not that of the image",
+        }
+        .into());
+    }
+    Ok(reader)
+}
+
+/// Reads every block of a segment and checks every page; calls `damaged` for each finding and
+/// goes on.
+pub fn check_segment(
+    reader: &SegmentReader,
+    header: &StoreHeader,
+    threads: usize,
+    done: &AtomicU64,
+    damaged: impl Fn(Error) + Sync,
+) {
+    let hasher = PageHasher::new(reader.index().hash, &header.key);
+    let extents = plan_all(reader);
+    let checked: std::result::Result<(), Failed<<CheckSink as Sink>::Error>> =
+        work(threads.max(1), &extents, |extent, worker: &mut Worker| {
+            // A stretch that cannot be read at once is tried block by block: one bad sector must
+            // not hide what else is good or bad.
+            let whole = worker.read(reader, extent);
+            for piece in &extent.pieces {
+                let one = one_block(reader, *piece);
+                let outcome = match &whole {
+                    Ok(()) => Ok(()),
+                    Err(_) => worker.read(reader, &one),
+                };
+                let outcome = outcome.and_then(|()| {
+                    worker.decode(reader, &one, &hasher, |_, _| Ok::<(), Error>(()))
+                });
+                if let Err(error) = outcome {
+                    damaged(error);
+                }
+            }
+            done.fetch_add(extent.bytes, Ordering::Relaxed);
+            Ok(())
+        });
+    let Ok(()) = checked else { unreachable!("findings are reported, not returned") };
+}
+
+fn one_block(reader: &SegmentReader, piece: Piece) -> Extent {
+    let block = reader.block(piece.block);
+    Extent {
+        segment: 0,
+        offset: block.offset,
+        bytes: u64::from(block.stored_bytes),
+        pieces: vec![piece],
+    }
+}
+
+/// What one thread needs: a stretch of the file and a decoded block.
+#[derive(Default)]
+struct Worker {
+    buf: Option<AlignedBuf>,
+    /// File offset of the buffer's first byte.
+    start: u64,
+    /// With the largest block it can take.
+    decoder: Option<(usize, BlockDecoder)>,
+}
+
+impl Worker {
+    fn read(&mut self, reader: &SegmentReader, extent: &Extent) -> Result<()> {
+        let start = extent.offset / ALIGN * ALIGN;
+        let end = (extent.offset + extent.bytes).next_multiple_of(ALIGN).min(reader.file_bytes());
+        let bytes = (end - start) as usize;
+        if self.buf.as_ref().is_none_or(|buf| buf.len() < bytes) {
+            self.buf = Some(AlignedBuf::with_len(bytes.next_multiple_of(1 << 16)));
+        }
+        self.start = start;
+        let buf = self.buf.as_mut().expect("just made");
+        Ok(reader.read_at(start, &mut buf[..bytes])?)
+    }
+
+    fn decode<E: From<Error>>(
+        &mut self,
+        reader: &SegmentReader,
+        extent: &Extent,
+        hasher: &PageHasher,
+        mut take: impl FnMut(&Piece, &[u8]) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        let page_bytes = reader.index().page_bytes as usize;
+        let buf = self.buf.as_ref().expect("an extent was read");
+        let raw_bytes_max = reader.raw_bytes_max();
+        let decoder = match &mut self.decoder {
+            Some((bytes, decoder)) if *bytes >= raw_bytes_max => decoder,
+            place => &mut place.insert((raw_bytes_max, BlockDecoder::new(raw_bytes_max))).1,
+        };
+        for pieces in extent.pieces.chunk_by(|a, b| a.block == b.block) {
+            let number = pieces[0].block;
+            let block = reader.block(number);
+            let from = (block.offset - self.start) as usize;
+            let stored = &buf[from..from + block.stored_bytes as usize];
+            let raw_bytes = block.pages as usize * page_bytes;
+            let raw = decoder
+                .decode(block.codec, block.filter, stored, raw_bytes)
+                .map_err(|error| damaged_block(reader, number, &error))?;
+            if raw.len() != raw_bytes {
+                return Err(damaged_block(reader, number, &"it has the wrong length").into());
+            }
+            for piece in pieces {
+                let from = piece.first as usize * page_bytes;
+                let bytes = &raw[from..from + piece.pages as usize * page_bytes];
+                verify(reader, hasher, reader.first_slot(number) + piece.first, bytes)?;
+                take(piece, bytes)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn damaged_block(reader: &SegmentReader, block: u32, why: &dyn std::fmt::Display) -> Error {
+    PackError::Block { id: reader.index().id, block, why: why.to_string() }.into()
+}
+
+/// Checks the hash of every page.
+fn verify(reader: &SegmentReader, hasher: &PageHasher, slot: u32, bytes: &[u8]) -> Result<()> {
+    let index = reader.index();
+    let mut hash = [0; HASH_BYTES_MAX];
+    let hash = &mut hash[..hasher.bytes()];
+    for (page, slot) in bytes.chunks_exact(index.page_bytes as usize).zip(slot..) {
+        hasher.hash(page, hash);
+        if *hash != *index.hash_of(slot) {
+            return Err(Error::Page { segment: index.id, slot });
+        }
+    }
+    Ok(())
+}
+
+/// Lets several threads work through the extents; the first failure stops them all.
+fn work<W: Default, E: Send>(
+    threads: usize,
+    extents: &[Extent],
+    each: impl Fn(&Extent, &mut W) -> std::result::Result<(), E> + Sync,
+) -> std::result::Result<(), E> {
+    let next = AtomicUsize::new(0);
+    let stop = AtomicBool::new(false);
+    let failure = Mutex::new(None);
+    let run = || {
+        let mut own = W::default();
+        while !stop.load(Ordering::Relaxed) {
+            let Some(extent) = extents.get(next.fetch_add(1, Ordering::Relaxed)) else { return };
+            if let Err(error) = each(extent, &mut own) {
+                stop.store(true, Ordering::Relaxed);
+                failure.lock().expect("nobody panics with it").get_or_insert(error);
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..threads.min(extents.len()) {
+            scope.spawn(run);
+        }
+        run();
+    });
+    match failure.into_inner().expect("nobody panics with it") {
+        Some(error) => Err(error),
+        None => Ok(()),
+    }
+}
