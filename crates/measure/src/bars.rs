@@ -1,0 +1,59 @@
+//! The bars of the spine: each measured beside its ceiling, against its goal.
+
+use crate::ceiling::Memory;
+use crate::figure::{Bar, Better, Result, Setting};
+use crate::stage;
+
+const LETTER: &str = "A";
+
+/// Measures the spine's bars, handing each over as soon as it is known.
+pub fn bars(setting: &Setting, mut each: impl FnMut(Bar)) -> Result<()> {
+    let memory = Memory::measure(setting);
+    for figure in stage::scan(setting, &memory) {
+        let goal = match figure.name.as_str() {
+            "zero pages" => 0.85,
+            "hash xxh3" => 0.70,
+            _ => continue,
+        };
+        let share = figure.share().expect("measured beside the read bandwidth");
+        let name = format!("{}, share of read bandwidth", figure.name);
+        each(
+            Bar::new(LETTER, name, share, Better::Higher, goal).ceiling(memory.read / 1e9, "GB/s"),
+        );
+    }
+    disk_bars(&stage::disk(setting)?).for_each(each);
+    Ok(())
+}
+
+fn disk_bars(disk: &stage::Disk) -> impl Iterator<Item = Bar> {
+    let bytes = disk.bytes as f64;
+    let rate = |time: std::time::Duration| bytes / time.as_secs_f64() / 1e9;
+    let share = disk.raw_durable.as_secs_f64() / disk.first.as_secs_f64();
+    let faster = disk.first.as_secs_f64() / disk.second.as_secs_f64();
+    let restart = disk.raw_read.as_secs_f64() / disk.restart.as_secs_f64();
+    let stats = &disk.stats;
+    let stored = stats.segment_bytes + stats.image_bytes;
+    let metadata = (stored - stats.compressed_bytes) as f64 / stats.captured_bytes as f64;
+    let extra = disk.extra_bytes.map(|extra| {
+        let beyond = extra.saturating_sub(disk.buffer_bytes) as f64 / bytes;
+        Bar::new(LETTER, "memory beyond buffers, share of protected", beyond, Better::Lower, 0.03)
+            .ceiling(disk.buffer_bytes as f64 / (1 << 20) as f64, "MiB of buffers")
+    });
+    [
+        Bar::new(
+            LETTER,
+            "durable checkpoint, share of raw write+fsync",
+            share,
+            Better::Higher,
+            0.9,
+        )
+        .ceiling(rate(disk.raw_durable), "GB/s"),
+        Bar::new(LETTER, "1 % changed, times faster than the first", faster, Better::Higher, 10.0)
+            .ceiling(rate(disk.raw_durable), "GB/s"),
+        Bar::new(LETTER, "metadata, share of protected", metadata, Better::Lower, 0.01),
+        Bar::new(LETTER, "restart, share of raw read", restart, Better::Higher, 0.8)
+            .ceiling(rate(disk.raw_read), "GB/s"),
+    ]
+    .into_iter()
+    .chain(extra)
+}

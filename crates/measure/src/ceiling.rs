@@ -1,0 +1,199 @@
+//! The machine's own limits: copying and reading memory, writing and reading its disk.
+//!
+//! The disk is measured in every way a program could choose (through the page cache, past it,
+//! one or several writes in flight) and the fastest counts: a stage is compared with the best
+//! that could be done by hand, not with the way it happens to be built.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use rustix::fs::{FallocateFlags, Mode, OFlags};
+use standfast_store::AlignedBuf;
+
+use crate::data;
+use crate::figure::{Error, Figure, Result, Setting, best, rate, timed};
+
+const CHUNK: usize = 1 << 20;
+
+/// Rates of memory, one thread.
+pub(crate) struct Memory {
+    pub(crate) read: f64,
+    pub(crate) copy: f64,
+}
+
+impl Memory {
+    pub(crate) fn measure(setting: &Setting) -> Self {
+        let source = data::random(setting.bytes, 1);
+        let mut target = data::random(setting.bytes, 2);
+        let read = best(setting.rounds.max(3), || {
+            std::hint::black_box(read_all(&source));
+        });
+        let copy = best(setting.rounds.max(3), || {
+            target.copy_from_slice(&source);
+            std::hint::black_box(&target);
+        });
+        Self { read: rate(setting.bytes, read), copy: rate(setting.bytes, copy) }
+    }
+
+    pub(crate) fn figures(&self) -> impl Iterator<Item = Figure> {
+        [Figure::rate("memory read", self.read), Figure::rate("memcpy", self.copy)].into_iter()
+    }
+}
+
+/// Reads every byte once, as fast as one thread can.
+pub(crate) fn read_all(bytes: &[u8]) -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2") {
+        // SAFETY: the feature was just found.
+        return unsafe { read_all_avx2(bytes) };
+    }
+    read_all_portable(bytes)
+}
+
+/// Compiled for wider registers; the loop is the portable one.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn read_all_avx2(bytes: &[u8]) -> u64 {
+    read_all_portable(bytes)
+}
+
+#[inline(always)]
+fn read_all_portable(bytes: &[u8]) -> u64 {
+    // Independent sums, so that the loads are not chained to each other.
+    let mut sums = [0u64; 32];
+    for line in bytes.chunks_exact(256) {
+        for (sum, word) in sums.iter_mut().zip(line.chunks_exact(8)) {
+            *sum ^= u64::from_le_bytes(word.try_into().expect("8 bytes"));
+        }
+    }
+    sums.iter().fold(0, |all, sum| all ^ sum)
+}
+
+/// One way to write or read a file.
+#[derive(Clone, Copy)]
+pub(crate) struct Way {
+    pub(crate) name: &'static str,
+    direct: bool,
+    threads: usize,
+}
+
+/// The ways to write that are tried.
+pub(crate) const WRITE_WAYS: [Way; 4] = [
+    Way { name: "buffered", direct: false, threads: 1 },
+    Way { name: "direct, 1 in flight", direct: true, threads: 1 },
+    Way { name: "direct, 4 in flight", direct: true, threads: 4 },
+    Way { name: "direct, 8 in flight", direct: true, threads: 8 },
+];
+
+/// The ways to read that are tried: all past the page cache, which a restart finds cold.
+pub(crate) const READ_WAYS: [Way; 3] = [
+    Way { name: "direct, 1 in flight", direct: true, threads: 1 },
+    Way { name: "direct, 4 in flight", direct: true, threads: 4 },
+    Way { name: "direct, 8 in flight", direct: true, threads: 8 },
+];
+
+/// Writes a file; returns the time until all was written and until it was durable.
+pub(crate) fn raw_write(dir: &Path, source: &[u8], way: Way) -> Result<(Duration, Duration)> {
+    let path = dir.join("raw");
+    let file = open(&path, OFlags::CREATE | OFlags::TRUNC | OFlags::WRONLY, way.direct)?;
+    let started = std::time::Instant::now();
+    // Preallocation is part of the trick; a file system without it writes all the same.
+    let _ = rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, source.len() as u64);
+    each_chunk(source.len(), way.threads, |offset, bytes| {
+        let mut at = offset;
+        while at < offset + bytes {
+            at += rustix::io::pwrite(&file, &source[at..offset + bytes], at as u64)?;
+        }
+        Ok(())
+    })
+    .map_err(|source| failed("writing", &path, source))?;
+    let written = started.elapsed();
+    rustix::fs::fsync(&file).map_err(|source| failed("syncing", &path, source))?;
+    let durable = started.elapsed();
+    Ok((written, durable))
+}
+
+/// Reads the file that `raw_write` left, past the page cache.
+pub(crate) fn raw_read(dir: &Path, target: &mut AlignedBuf, way: Way) -> Result<Duration> {
+    let path = dir.join("raw");
+    let file = open(&path, OFlags::RDONLY, way.direct)?;
+    let base = SharedBuf(target.as_mut_ptr());
+    let bytes = target.len();
+    let (outcome, time) = timed(|| {
+        each_chunk(bytes, way.threads, |offset, bytes| {
+            // SAFETY: chunks are disjoint parts of `target`, which is borrowed for this call.
+            let chunk = unsafe { std::slice::from_raw_parts_mut(base.at(offset), bytes) };
+            let mut done = 0;
+            while done < bytes {
+                match rustix::io::pread(&file, &mut chunk[done..], (offset + done) as u64)? {
+                    0 => return Err(rustix::io::Errno::IO),
+                    read => done += read,
+                }
+            }
+            Ok(())
+        })
+    });
+    outcome.map_err(|source| failed("reading", &path, source))?;
+    Ok(time)
+}
+
+struct SharedBuf(*mut u8);
+// SAFETY: threads use disjoint parts.
+unsafe impl Sync for SharedBuf {}
+
+impl SharedBuf {
+    fn at(&self, offset: usize) -> *mut u8 {
+        self.0.wrapping_add(offset)
+    }
+}
+
+fn open(path: &Path, flags: OFlags, direct: bool) -> Result<OwnedFd> {
+    let mode = Mode::RUSR | Mode::WUSR;
+    let open = |flags| rustix::fs::open(path, flags | OFlags::CLOEXEC, mode);
+    let file = match direct {
+        true => open(flags | OFlags::DIRECT).or_else(|_| open(flags)),
+        false => open(flags),
+    };
+    file.map_err(|source| failed("opening", path, source))
+}
+
+/// Removes the raw file and what the page cache holds of it.
+pub(crate) fn forget_raw(dir: &Path) {
+    let path = dir.join("raw");
+    if let Ok(file) = rustix::fs::open(&path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) {
+        let _ = rustix::fs::fadvise(file.as_fd(), 0, None, rustix::fs::Advice::DontNeed);
+    }
+    // A left-over in a temporary directory goes with it.
+    let _ = std::fs::remove_file(&path);
+}
+
+fn each_chunk(
+    total: usize,
+    threads: usize,
+    each: impl Fn(usize, usize) -> std::result::Result<(), rustix::io::Errno> + Sync,
+) -> std::result::Result<(), rustix::io::Errno> {
+    let next = AtomicU64::new(0);
+    let run = || {
+        loop {
+            let offset = next.fetch_add(CHUNK as u64, Ordering::Relaxed) as usize;
+            if offset >= total {
+                return Ok(());
+            }
+            each(offset, CHUNK.min(total - offset))?;
+        }
+    };
+    std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(run)).collect();
+        let own = run();
+        others
+            .into_iter()
+            .map(|other| other.join().expect("no panic"))
+            .fold(own, |all, one| all.and(one))
+    })
+}
+
+fn failed(what: &str, path: &Path, source: rustix::io::Errno) -> Error {
+    Error::Io { what: format!("{what} {}", path.display()), source: source.into() }
+}

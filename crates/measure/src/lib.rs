@@ -1,0 +1,29 @@
+//! Measuring: the ceilings of this machine, and what each stage of a checkpoint reaches of them.
+//!
+//! Data: a [`Setting`] (how much, where, how often) -> [`Figure`]s for `standfast bench` and
+//! [`Bar`]s for `experiments bars`. Every figure that has a ceiling was measured beside it in
+//! the same run: machines differ and are noisy, ratios of one run are what can be compared.
+//!
+//! Method: repeat, alternate the thing measured and its ceiling, and take the best of each; the
+//! best is what the machine can do when nobody disturbs it.
+
+mod bars;
+mod ceiling;
+mod data;
+mod figure;
+mod memory;
+mod stage;
+
+pub use bars::bars;
+pub use figure::{Bar, Better, Error, Figure, Result, Setting};
+
+/// Measures everything, handing each figure over as soon as it is known.
+pub fn bench(setting: &Setting, mut each: impl FnMut(Figure)) -> Result<()> {
+    let memory = ceiling::Memory::measure(setting);
+    memory.figures().for_each(&mut each);
+    stage::scan(setting, &memory).into_iter().for_each(&mut each);
+    stage::compress(setting, &memory).into_iter().for_each(&mut each);
+    let disk = stage::disk(setting)?;
+    disk.figures().for_each(&mut each);
+    Ok(())
+}

@@ -1,0 +1,247 @@
+//! What each stage reaches of the ceilings.
+
+use std::path::Path;
+use std::time::Duration;
+
+use standfast::{Job, Level, Stats, Version};
+use standfast_format::HashKind;
+use standfast_reduce::{BlockDecoder, BlockEncoder, CodecSpec, FilterChoice, PageHasher, is_zero};
+use standfast_store::AlignedBuf;
+
+use crate::ceiling::{self, Memory, READ_WAYS, WRITE_WAYS};
+use crate::data;
+use crate::figure::{Error, Figure, Result, Setting, best, rate, timed};
+use crate::memory;
+
+const PAGE: usize = 4096;
+const BLOCK: usize = 128 << 10;
+
+/// Zero detection and hashing, one thread, beside the read bandwidth.
+pub(crate) fn scan(setting: &Setting, memory: &Memory) -> Vec<Figure> {
+    let mut figures = vec![zero(setting, memory)];
+    let pages = data::random(setting.bytes, 3);
+    for kind in HashKind::ALL {
+        let hasher = PageHasher::new(*kind, &[7; 32]);
+        let mut out = vec![0; pages.len() / PAGE * hasher.bytes()];
+        let time = best(setting.rounds, || {
+            hasher.hash_pages(&pages, PAGE, &mut out);
+            std::hint::black_box(&out);
+        });
+        let figure = Figure::rate(format!("hash {kind}"), rate(pages.len(), time));
+        figures.push(figure.of("memory read", memory.read));
+    }
+    figures
+}
+
+pub(crate) fn zero(setting: &Setting, memory: &Memory) -> Figure {
+    let mut zeros = AlignedBuf::with_len(setting.bytes);
+    // Written once, so that the pages are really there.
+    zeros.fill(1);
+    zeros.fill(0);
+    let time = best(setting.rounds, || {
+        let all = zeros.chunks_exact(PAGE).all(is_zero);
+        assert!(std::hint::black_box(all), "zeros are zero");
+    });
+    Figure::rate("zero pages", rate(zeros.len(), time)).of("memory read", memory.read)
+}
+
+/// Compression and decompression of 128 KiB blocks, one thread.
+pub(crate) fn compress(setting: &Setting, memory: &Memory) -> Vec<Figure> {
+    let bytes = setting.bytes.min(256 << 20);
+    let sources = [
+        ("smooth f64", data::field(bytes, 0.0)),
+        ("noisy f64", data::field(bytes, 1e-3)),
+        ("random", data::random(bytes, 5)),
+    ];
+    let mut figures = Vec::new();
+    for codec in ["lz4", "zstd:1", "zstd:3", "deflate:1"] {
+        let spec: CodecSpec = codec.parse().expect("a codec of ours");
+        for (name, source) in &sources {
+            figures.extend(codec_figures(codec, spec, name, source, memory));
+        }
+    }
+    figures
+}
+
+fn codec_figures(
+    name: &str,
+    spec: CodecSpec,
+    data: &str,
+    source: &[u8],
+    memory: &Memory,
+) -> [Figure; 2] {
+    let mut encoder = BlockEncoder::new(spec, FilterChoice::Auto, BLOCK);
+    let mut decoder = BlockDecoder::new(BLOCK);
+    let mut stored = 0;
+    let (mut encoding, mut decoding) = (Duration::ZERO, Duration::ZERO);
+    for block in source.chunks(BLOCK) {
+        let (encoded, time) = timed(|| encoder.encode(block, 0));
+        encoding += time;
+        stored += encoded.bytes.len();
+        let decode = || {
+            let raw = decoder.decode(encoded.codec, encoded.filter, encoded.bytes, block.len());
+            raw.expect("what was encoded can be decoded").len()
+        };
+        decoding += timed(decode).1;
+    }
+    let factor = source.len() as f64 / stored as f64;
+    let figure = |verb: &str, time| {
+        Figure::rate(format!("{verb} {name}, {data}"), rate(source.len(), time))
+            .of("memcpy", memory.copy)
+    };
+    [
+        figure("compress", encoding).note(format!("{factor:.2} x smaller")),
+        figure("decompress", decoding),
+    ]
+}
+
+/// Whole checkpoints and restarts beside the raw disk.
+pub(crate) struct Disk {
+    pub(crate) bytes: usize,
+    /// Fastest raw write without and with the final sync, and how it was done.
+    pub(crate) raw_written: Duration,
+    pub(crate) raw_durable: Duration,
+    pub(crate) raw_way: &'static str,
+    pub(crate) raw_read: Duration,
+    pub(crate) segment: Duration,
+    pub(crate) first: Duration,
+    pub(crate) first_blocked: Duration,
+    pub(crate) second: Duration,
+    pub(crate) restart: Duration,
+    pub(crate) stats: Stats,
+    /// Peak of resident memory during a checkpoint, beyond what was there before.
+    pub(crate) extra_bytes: Option<u64>,
+    /// Pool and I/O buffers, as configured.
+    pub(crate) buffer_bytes: u64,
+}
+
+/// Measures everything that touches the disk; all in one run, alternating.
+pub(crate) fn disk(setting: &Setting) -> Result<Disk> {
+    let dir = tempfile::tempdir_in(&setting.dir)
+        .map_err(|source| Error::Io { what: "making a directory".into(), source })?;
+    let mut memory = data::random(setting.bytes, 11);
+    let mut target = data::random(setting.bytes, 12);
+    let mut disk = Disk {
+        bytes: setting.bytes,
+        raw_written: Duration::MAX,
+        raw_durable: Duration::MAX,
+        raw_way: "",
+        raw_read: Duration::MAX,
+        segment: Duration::MAX,
+        first: Duration::MAX,
+        first_blocked: Duration::MAX,
+        second: Duration::MAX,
+        restart: Duration::MAX,
+        stats: Stats::default(),
+        extra_bytes: None,
+        buffer_bytes: 0,
+    };
+    for round in 0..setting.rounds.max(1) {
+        raw_round(dir.path(), &memory, &mut target, &mut disk)?;
+        segment_round(dir.path(), &memory, &mut disk)?;
+        job_round(dir.path(), &mut memory, &mut target, round as u64, &mut disk)?;
+    }
+    Ok(disk)
+}
+
+fn raw_round(dir: &Path, source: &[u8], target: &mut AlignedBuf, disk: &mut Disk) -> Result<()> {
+    for way in WRITE_WAYS {
+        let (written, durable) = ceiling::raw_write(dir, source, way)?;
+        disk.raw_written = disk.raw_written.min(written);
+        if durable < disk.raw_durable {
+            (disk.raw_durable, disk.raw_way) = (durable, way.name);
+        }
+        // The buffered one leaves the file in the page cache; a later one replaces it.
+    }
+    for way in READ_WAYS {
+        disk.raw_read = disk.raw_read.min(ceiling::raw_read(dir, target, way)?);
+    }
+    ceiling::forget_raw(dir);
+    Ok(())
+}
+
+/// One large object through the store alone: no hashing, no compression.
+fn segment_round(dir: &Path, source: &[u8], disk: &mut Disk) -> Result<()> {
+    let options = standfast_store::Options::default();
+    let store = standfast_store::open(&dir.join("segment").to_string_lossy(), &options)?;
+    let (outcome, time) = timed(|| {
+        let mut writer = store.create("segment", None)?;
+        source.chunks(BLOCK).try_for_each(|block| writer.append(block))?;
+        writer.seal()
+    });
+    outcome?;
+    disk.segment = disk.segment.min(time);
+    Ok(store.remove("segment")?)
+}
+
+/// A whole job: first checkpoint, one with 1 % of the pages changed, restart.
+fn job_round(
+    dir: &Path,
+    memory: &mut AlignedBuf,
+    target: &mut AlignedBuf,
+    round: u64,
+    disk: &mut Disk,
+) -> Result<()> {
+    let store = dir.join(format!("job-{round}"));
+    let job = Job::open(&[("store", &store.to_string_lossy()), ("job", "bench")])?;
+    let config = &job.config().config;
+    let options = standfast::location::options(config);
+    disk.buffer_bytes = config.pool.0 + (options.chunk_bytes * (2 * options.io_threads + 1)) as u64;
+    memory::reset_peak();
+    let before = memory::resident();
+    // SAFETY: the buffer outlives its protection and nobody else uses it.
+    unsafe { job.protect("memory", memory.as_mut_ptr(), memory.len(), 8)? };
+    let (first, blocked, durable) = durable(&job)?;
+    if let (Some(before), Some(after)) = (before, memory::resident()) {
+        let extra = after.peak.saturating_sub(before.now);
+        disk.extra_bytes = Some(disk.extra_bytes.map_or(extra, |least| least.min(extra)));
+    }
+    disk.first = disk.first.min(durable);
+    disk.first_blocked = disk.first_blocked.min(blocked);
+    disk.stats = job.report(first)?.stats;
+    data::touch_pages(memory, PAGE, 100, round + 1);
+    let (version, _, durable) = self::durable(&job)?;
+    disk.second = disk.second.min(durable);
+    job.unprotect("memory")?;
+    // SAFETY: as above.
+    unsafe { job.protect("memory", target.as_mut_ptr(), target.len(), 8)? };
+    let (outcome, time) = timed(|| job.restart(Some(version)));
+    outcome?;
+    disk.restart = disk.restart.min(time);
+    if target[..] != memory[..] {
+        return Err(Error::Wrong);
+    }
+    job.unprotect("memory")?;
+    job.close()?;
+    std::fs::remove_dir_all(&store)
+        .map_err(|source| Error::Io { what: format!("removing {}", store.display()), source })
+}
+
+/// Takes a checkpoint; returns how long the call took and how long until it was durable.
+fn durable(job: &Job) -> Result<(Version, Duration, Duration)> {
+    let started = std::time::Instant::now();
+    let version = job.checkpoint(None)?;
+    let blocked = started.elapsed();
+    job.wait(version, Level::Local)?;
+    Ok((version, blocked, started.elapsed()))
+}
+
+impl Disk {
+    pub(crate) fn figures(&self) -> impl Iterator<Item = Figure> {
+        let rate = |time| rate(self.bytes, time);
+        let raw = rate(self.raw_durable);
+        let second = self.first.as_secs_f64() / self.second.as_secs_f64();
+        [
+            Figure::rate("disk write", rate(self.raw_written)).note("without sync"),
+            Figure::rate("disk write+fsync", raw).note(self.raw_way),
+            Figure::rate("disk read", rate(self.raw_read)).note("past the page cache"),
+            Figure::rate("segment write", rate(self.segment)).of("disk write+fsync", raw),
+            Figure::rate("checkpoint, durable", rate(self.first)).of("disk write+fsync", raw),
+            Figure::rate("checkpoint, blocked", rate(self.first_blocked)).note("of the same one"),
+            Figure::rate("checkpoint, 1 % changed", rate(self.second))
+                .note(format!("{second:.1} x faster than the first")),
+            Figure::rate("restart", rate(self.restart)).of("disk read", rate(self.raw_read)),
+        ]
+        .into_iter()
+    }
+}

@@ -1,0 +1,131 @@
+//! A codec as a user writes it: `none`, `lz4`, `zstd`, `zstd:3`, `deflate:6`.
+
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
+use standfast_format::CodecKind;
+
+use crate::error::{Error, Result};
+
+const ALLOWED: &str =
+    "none, lz4, zstd, zstd:LEVEL (-7 to 22, not 0), deflate, deflate:LEVEL (1 to 12)";
+
+/// A codec and how hard it tries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CodecSpec {
+    /// The algorithm.
+    pub kind: CodecKind,
+    /// Its level; 0 for codecs without levels.
+    pub level: i32,
+}
+
+impl CodecSpec {
+    /// No compression.
+    pub const NONE: CodecSpec = CodecSpec { kind: CodecKind::None, level: 0 };
+
+    /// The codec at its usual level: blocks are compressed while a program waits for memory, so
+    /// the fastest level of each.
+    pub fn usual(kind: CodecKind) -> Self {
+        let level = match kind {
+            CodecKind::None | CodecKind::Lz4 => 0,
+            CodecKind::Zstd | CodecKind::Deflate => 1,
+        };
+        CodecSpec { kind, level }
+    }
+
+    /// Levels that may be written; none for codecs without levels.
+    fn levels(kind: CodecKind) -> Option<RangeInclusive<i32>> {
+        match kind {
+            CodecKind::None | CodecKind::Lz4 => None,
+            CodecKind::Zstd => Some(-7..=22),
+            CodecKind::Deflate => Some(1..=12),
+        }
+    }
+
+    /// The level, moved into the codec's range.
+    pub(super) fn level_clamped(self) -> i32 {
+        match Self::levels(self.kind) {
+            Some(levels) => self.level.clamp(*levels.start(), *levels.end()),
+            None => 0,
+        }
+    }
+}
+
+impl FromStr for CodecSpec {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        parse(text).ok_or_else(|| Error::Setting {
+            what: "codec",
+            text: text.to_owned(),
+            allowed: ALLOWED,
+        })
+    }
+}
+
+fn parse(text: &str) -> Option<CodecSpec> {
+    let Some((name, level)) = text.split_once(':') else {
+        return CodecKind::from_name(text).map(CodecSpec::usual);
+    };
+    let kind = CodecKind::from_name(name)?;
+    let level = level.parse().ok()?;
+    // Zstandard takes 0 as "its default", which is none of the levels that it seems to lie between.
+    let known = level != 0 && CodecSpec::levels(kind)?.contains(&level);
+    known.then_some(CodecSpec { kind, level })
+}
+
+impl fmt::Display for CodecSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match Self::levels(self.kind) {
+            Some(_) => write!(f, "{}:{}", self.kind, self.level),
+            None => self.kind.fmt(f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_what_is_read() {
+        for text in ["none", "lz4", "zstd:3", "zstd:-5", "zstd:22", "deflate:1", "deflate:12"] {
+            let spec: CodecSpec = text.parse().unwrap();
+            assert_eq!(spec.to_string(), text);
+        }
+        assert_eq!("zstd".parse::<CodecSpec>().unwrap().to_string(), "zstd:1");
+        assert_eq!("deflate".parse::<CodecSpec>().unwrap().to_string(), "deflate:1");
+    }
+
+    #[test]
+    fn anything_else_is_refused_with_the_list_of_what_is_allowed() {
+        for text in [
+            "",
+            "LZ4",
+            "lz4:1",
+            "none:0",
+            "zstd:",
+            "zstd:0",
+            "zstd:23",
+            "zstd:-8",
+            "zstd:3:1",
+            "deflate:0",
+            "deflate:13",
+            "gzip",
+            " zstd",
+        ] {
+            let error = text.parse::<CodecSpec>().unwrap_err();
+            assert_eq!(error.kind(), standfast_format::Kind::Invalid, "{text}");
+            let words = error.to_string();
+            assert!(words.contains("deflate:LEVEL (1 to 12)"), "{words}");
+        }
+    }
+
+    #[test]
+    fn levels_set_by_hand_are_moved_into_the_range() {
+        assert_eq!(CodecSpec { kind: CodecKind::Zstd, level: 99 }.level_clamped(), 22);
+        assert_eq!(CodecSpec { kind: CodecKind::Deflate, level: 0 }.level_clamped(), 1);
+        assert_eq!(CodecSpec { kind: CodecKind::Lz4, level: 5 }.level_clamped(), 0);
+    }
+}

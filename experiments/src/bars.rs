@@ -1,0 +1,65 @@
+//! `bars`: the measured value of every bar beside its goal and the machine's ceiling.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use standfast_measure::{Bar, Better, Setting};
+
+/// Measure every bar.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Only these capabilities: A spine (others follow as they are built)
+    #[arg(long, value_delimiter = ',', value_parser = ["A"])]
+    only: Vec<String>,
+    /// Fewer repetitions: under a minute per letter
+    #[arg(long)]
+    quick: bool,
+    /// JSON lines instead of text
+    #[arg(long)]
+    json: bool,
+    /// Directory on the file system to measure
+    #[arg(long, default_value_os_t = std::env::temp_dir())]
+    dir: PathBuf,
+    /// MiB of memory to protect
+    #[arg(long, default_value_t = 1024)]
+    mib: usize,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let rounds = if args.quick { 3 } else { 9 };
+    let setting = Setting { bytes: args.mib << 20, dir: args.dir.clone(), rounds };
+    let wanted = |letter: &str| args.only.is_empty() || args.only.iter().any(|one| one == letter);
+    let mut missed = 0;
+    let mut each = |bar: Bar| {
+        missed += usize::from(!bar.met);
+        print(&bar, args.json);
+    };
+    if wanted("A") {
+        standfast_measure::bars(&setting, &mut each).context("measuring the spine")?;
+    }
+    if missed > 0 && !args.json {
+        println!("{missed} not met");
+    }
+    Ok(())
+}
+
+fn print(bar: &Bar, json: bool) {
+    if json {
+        println!("{}", serde_json::to_string(bar).expect("a bar can be written"));
+        return;
+    }
+    let relation = match bar.better {
+        Better::Higher => ">=",
+        Better::Lower => "<=",
+    };
+    let ceiling = match bar.ceiling {
+        Some(ceiling) => format!("ceiling {ceiling:.2} {}", bar.ceiling_unit),
+        None => String::new(),
+    };
+    let verdict = if bar.met { "met" } else { "NOT MET" };
+    let (issue, name) = (bar.issue, &bar.name);
+    println!(
+        "{issue}  {name:<48}{:>9.3} {relation} {:<7}{verdict:<9}{ceiling}",
+        bar.value, bar.goal
+    );
+}

@@ -1,0 +1,28 @@
+//! Bars and experiments: every promised figure, measured by a command.
+//!
+//! `bars` runs the bars of every capability that exists, by its letter; further experiments are
+//! subcommands of their own. Results go to stdout, one line each; `--json` gives JSON lines.
+
+mod bars;
+
+use clap::{Parser, Subcommand};
+
+/// Measures what Standfast promises.
+#[derive(Parser)]
+#[command(name = "experiments", version)]
+struct Args {
+    #[command(subcommand)]
+    experiment: Experiment,
+}
+
+#[derive(Subcommand)]
+enum Experiment {
+    /// Measure every bar and print value, goal and ceiling
+    Bars(bars::Args),
+}
+
+fn main() -> anyhow::Result<()> {
+    match Args::parse().experiment {
+        Experiment::Bars(args) => bars::run(&args),
+    }
+}
