@@ -1,7 +1,7 @@
 //! Capture: which memory of the program is protected.
 //!
-//! Data: `protect` calls -> [`Regions`] -> slices of the program's memory for `reduce` (at a
-//! checkpoint) and for `restart` (to be filled).
+//! Data: `protect` calls -> [`Regions`] -> [`Watch`] (which pages may have changed) -> slices of
+//! the program's memory for `reduce` (at a checkpoint) and for `restart` (to be filled).
 //!
 //! What this is not: it hashes nothing and writes nothing.
 //!
@@ -17,5 +17,7 @@
 //! ```
 
 mod region;
+mod tracker;
 
 pub use region::{Error, Region, Regions, Result};
+pub use tracker::{Dirty, Span, Tracker, Uffd, Watch};

@@ -1,0 +1,173 @@
+//! The traits that every backend implements, and what callers may rely on.
+//!
+//! Data: names and bytes in, names and bytes out. Callers hold `Arc<dyn Store>` and never know
+//! which backend it is; the conformance suite (feature `conformance`) checks each one.
+
+use std::any::Any;
+use std::fmt;
+
+use crate::error::{Error, Result};
+
+/// An object as listed.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ObjectMeta {
+    /// Its name, relative to the store.
+    pub name: String,
+    /// Its length.
+    pub bytes: u64,
+}
+
+/// A place that keeps named, immutable objects.
+///
+/// # Contract
+///
+/// - **Names** are relative and `/`-separated; each part is made of `[A-Za-z0-9._-]` and does not
+///   start with `.`; the whole has at most 200 bytes and does not start with `lock.` (kept for
+///   the store itself). Anything else is `Kind::Invalid`, so no name leaves the store. A name
+///   should not be both an object and the prefix of another: a directory cannot hold that.
+/// - **All or nothing**: an object is visible (`open`, `list`) only whole. A crash at any point
+///   leaves the old object, the new one, or none where there was none; never a part of one.
+/// - **Durable on return**: after `seal`, `put`, `put_new` or `remove` returned `Ok`, the effect
+///   outlives a power failure (as far as the medium promises it; memory does not).
+/// - **Replace**: sealing or putting a name that exists replaces it atomically. A reader opened
+///   before keeps reading the old bytes or gets an error, never a mixture.
+/// - **Failure loses nothing else**: a failed operation leaves other objects as they were and
+///   gives back the space it had taken.
+/// - **Threads**: all methods may be called from several threads at once. They block; none may
+///   be called from a signal handler, and a store must be opened again after `fork`.
+/// - **Locks** are advice between cooperating processes; no operation checks them.
+pub trait Store: Send + Sync + fmt::Debug {
+    /// The store in words, for messages: `/scratch/sf/heat`, `s3://bucket/prefix`.
+    fn describe(&self) -> String;
+
+    /// Starts an object that becomes visible when sealed. `size_hint` is the expected length;
+    /// a wrong hint costs time or space for a while, never correctness.
+    fn create(&self, name: &str, size_hint: Option<u64>) -> Result<Box<dyn ObjectWriter>>;
+
+    /// Writes a whole small object, replacing one of that name.
+    fn put(&self, name: &str, bytes: &[u8]) -> Result<()>;
+
+    /// Writes a whole small object; `Kind::Busy` if one of that name exists.
+    fn put_new(&self, name: &str, bytes: &[u8]) -> Result<()>;
+
+    /// Opens a sealed object; `Kind::Missing` if there is none.
+    fn open(&self, name: &str) -> Result<Box<dyn ObjectReader>>;
+
+    /// Reads a whole object; one larger than `bytes_max` is `Kind::Corrupt`, found before
+    /// any memory is taken for it.
+    fn get(&self, name: &str, bytes_max: u64) -> Result<Vec<u8>> {
+        let reader = self.open(name)?;
+        let bytes = reader.bytes();
+        let too_large = || Error::TooLarge {
+            object: name.to_owned(),
+            store: self.describe(),
+            bytes,
+            bytes_max,
+        };
+        if bytes > bytes_max {
+            return Err(too_large());
+        }
+        let mut buf = vec![0; usize::try_from(bytes).map_err(|_| too_large())?];
+        let found = reader.read_at(0, &mut buf)?;
+        if found < buf.len() {
+            return Err(Error::Shrunk {
+                object: name.to_owned(),
+                store: self.describe(),
+                expected: bytes,
+                found: found as u64,
+            });
+        }
+        Ok(buf)
+    }
+
+    /// The sealed objects below a "directory" (`""` for all), recursively, sorted by name.
+    /// A prefix that does not exist has no objects. Files that are not objects are passed over.
+    fn list(&self, prefix: &str) -> Result<Vec<ObjectMeta>>;
+
+    /// Removes an object; `Kind::Missing` if there is none.
+    fn remove(&self, name: &str) -> Result<()>;
+
+    /// Removes what crashed writers left behind and returns the bytes freed. Only the holder of
+    /// [`Lock::Writer`] may call it, else it could take another process's work in progress.
+    fn discard_unsealed(&self) -> Result<u64>;
+
+    /// Takes a lock without waiting; `Kind::Busy` names the holder where known.
+    fn lock(&self, lock: Lock) -> Result<LockGuard>;
+
+    /// Bytes that can still be written; `None` where nobody knows.
+    fn free_bytes(&self) -> Result<Option<u64>>;
+}
+
+/// Who may do what at the same time. Writer and reader locks are independent of each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Lock {
+    /// One job, or one prune: whoever adds objects. Exclusive.
+    Writer,
+    /// Restart, verify, export: whoever needs objects to stay. Any number at once.
+    ReadShared,
+    /// Prune while it removes: no reader may be there.
+    ReadExclusive,
+}
+
+impl fmt::Display for Lock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Lock::Writer => "the writer lock",
+            Lock::ReadShared | Lock::ReadExclusive => "the reader lock",
+        })
+    }
+}
+
+/// A lock held; dropping it releases the lock.
+#[must_use = "the lock is released when the guard is dropped"]
+pub struct LockGuard {
+    lock: Lock,
+    _held: Box<dyn Any + Send + Sync>,
+}
+
+impl LockGuard {
+    /// Wraps whatever releases the lock when dropped. For backends.
+    pub fn new(lock: Lock, held: impl Any + Send + Sync) -> Self {
+        LockGuard { lock, _held: Box::new(held) }
+    }
+
+    /// The lock that is held.
+    pub fn lock(&self) -> Lock {
+        self.lock
+    }
+}
+
+impl fmt::Debug for LockGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LockGuard").field("lock", &self.lock).finish_non_exhaustive()
+    }
+}
+
+/// An object in the making.
+///
+/// # Contract
+///
+/// - Dropping it without [`seal`](ObjectWriter::seal) discards what was written.
+/// - After any error every further call fails, and the space taken is given back.
+/// - `append` may return before the bytes reach the medium; a later call reports their failure.
+pub trait ObjectWriter: Send {
+    /// Adds bytes at the end. Blocks while too much is on its way to the medium.
+    fn append(&mut self, bytes: &[u8]) -> Result<()>;
+
+    /// Bytes appended so far.
+    fn written(&self) -> u64;
+
+    /// Makes the object durable, then visible; returns its length.
+    fn seal(self: Box<Self>) -> Result<u64>;
+}
+
+/// A sealed object, open for reading.
+pub trait ObjectReader: Send + Sync {
+    /// Its length.
+    fn bytes(&self) -> u64;
+
+    /// Fills `buf` from `offset` on, or up to the object's end; returns the bytes filled.
+    /// Any alignment works; offset, length and address in multiples of 4096 are fastest, and
+    /// requests of 4 MiB or more keep a device busy that small ones leave waiting.
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize>;
+}

@@ -1,0 +1,203 @@
+//! Writing one object: any appends in, large aligned writes out.
+//!
+//! Data: `append` -> the chunk being filled -> [`IoThreads`]; `seal` writes the rest padded to
+//! the alignment, cuts the file to its length, and publishes it.
+//!
+//! Why space is reserved ahead: a direct write that extends a file locks it against the others
+//! and allocates block by block; into reserved space several go in parallel.
+
+use std::sync::Arc;
+
+use standfast_format::Kind;
+
+use super::io_threads::{Flight, IoThreads};
+use super::part::{IfExists, Part};
+use crate::aligned::{ALIGN, AlignedBuf};
+use crate::contract::ObjectWriter;
+use crate::error::{Error, Result};
+
+/// Space reserved first where nobody says how much will come.
+const RESERVE_BYTES_MIN: u64 = 16 << 20;
+/// Space reserved at most in one step.
+const RESERVE_BYTES_MAX: u64 = 4 << 30;
+
+pub(super) struct DirWriter {
+    part: Option<Part>,
+    name: String,
+    store: String,
+    threads: Arc<IoThreads>,
+    flight: Arc<Flight>,
+    chunk: Option<AlignedBuf>,
+    filled: usize,
+    submitted: u64,
+    reserve: Reserve,
+    failed: Option<(Kind, String)>,
+}
+
+impl DirWriter {
+    pub(super) fn new(part: Part, threads: Arc<IoThreads>, size_hint: Option<u64>) -> DirWriter {
+        DirWriter {
+            name: part.name().to_owned(),
+            store: part.tree().describe().to_owned(),
+            part: Some(part),
+            threads,
+            flight: Arc::default(),
+            chunk: None,
+            filled: 0,
+            submitted: 0,
+            reserve: Reserve::new(size_hint),
+            failed: None,
+        }
+    }
+
+    fn part(&self) -> Result<&Part> {
+        self.part.as_ref().ok_or_else(|| {
+            let (kind, first) = self.failed.clone().unwrap_or((Kind::Bug, "its end".to_owned()));
+            let (object, store) = (self.name.clone(), self.store.clone());
+            Error::GivenUp { object, store, kind, first }
+        })
+    }
+
+    /// Reports the first failure and gives everything back.
+    fn give_up(&mut self, error: Error) -> Error {
+        self.failed = Some((error.kind(), error.to_string()));
+        let _ = self.flight.wait();
+        self.part = None;
+        if let Some(chunk) = self.chunk.take() {
+            self.threads.give_back(chunk);
+        }
+        error
+    }
+
+    fn fill(&mut self, mut bytes: &[u8]) -> Result<()> {
+        while !bytes.is_empty() {
+            if self.flight.has_failed() {
+                self.landed()?;
+            }
+            let chunk = self.chunk.get_or_insert_with(|| self.threads.chunk());
+            let count = bytes.len().min(chunk.len() - self.filled);
+            let (now, later) = bytes.split_at(count);
+            chunk[self.filled..self.filled + count].copy_from_slice(now);
+            self.filled += count;
+            bytes = later;
+            if self.filled == self.threads.chunk_bytes() {
+                self.submit(self.filled)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn submit(&mut self, bytes: usize) -> Result<()> {
+        let Some(chunk) = self.chunk.take() else { return Ok(()) };
+        let offset = self.submitted;
+        let part = self.part.as_ref().expect("checked by the caller");
+        self.reserve.ahead(part, offset, bytes as u64);
+        self.threads.submit(part.file(), chunk, bytes, offset, &self.flight);
+        self.submitted += self.filled as u64;
+        self.filled = 0;
+        Ok(())
+    }
+
+    fn landed(&self) -> Result<()> {
+        let part = self.part()?;
+        self.flight.wait().map_err(part.os("write"))
+    }
+
+    /// The last chunk, padded with zeros as direct I/O wants; the padding is cut off again.
+    fn finish(&mut self) -> Result<()> {
+        let bytes = self.written();
+        if let Some(chunk) = &mut self.chunk {
+            let padded = self.filled.next_multiple_of(ALIGN);
+            chunk[self.filled..padded].fill(0);
+            self.submit(padded)?;
+        }
+        self.landed()?;
+        let part = self.part()?;
+        part.file().as_file().set_len(bytes).map_err(part.os("trim"))
+    }
+}
+
+impl ObjectWriter for DirWriter {
+    fn append(&mut self, bytes: &[u8]) -> Result<()> {
+        self.part()?;
+        self.fill(bytes).map_err(|error| self.give_up(error))
+    }
+
+    fn written(&self) -> u64 {
+        self.submitted + self.filled as u64
+    }
+
+    fn seal(mut self: Box<Self>) -> Result<u64> {
+        self.part()?;
+        self.finish().map_err(|error| self.give_up(error))?;
+        let part = self.part.take().expect("checked above");
+        part.publish(IfExists::Replace)?;
+        Ok(self.written())
+    }
+}
+
+impl Drop for DirWriter {
+    fn drop(&mut self) {
+        let _ = self.flight.wait();
+        if let Some(chunk) = self.chunk.take() {
+            self.threads.give_back(chunk);
+        }
+    }
+}
+
+/// Space taken ahead of the writes. Every step waits for the writes in flight, so steps are few:
+/// the whole hint, or doubling. What is too much is cut off when the object is sealed.
+struct Reserve {
+    done: u64,
+    hint: Option<u64>,
+    refused: bool,
+}
+
+impl Reserve {
+    fn new(hint: Option<u64>) -> Reserve {
+        Reserve { done: 0, hint, refused: false }
+    }
+
+    /// Only an optimisation: when it fails the writes themselves will tell.
+    fn ahead(&mut self, part: &Part, offset: u64, bytes: u64) {
+        let needed = offset + bytes;
+        if self.refused || needed <= self.done {
+            return;
+        }
+        let step = self.step(needed, part.tree().free_bytes().unwrap_or(0));
+        let flags = rustix::fs::FallocateFlags::empty();
+        match rustix::fs::fallocate(part.file().as_file(), flags, self.done, step) {
+            Ok(()) => self.done += step,
+            Err(_) => self.refused = true,
+        }
+    }
+
+    /// Never so much that others would find the disk full because of a guess.
+    fn step(&self, needed: u64, free: u64) -> u64 {
+        let guess = match self.hint {
+            Some(hint) if hint > self.done => hint - self.done,
+            _ => self.done.max(RESERVE_BYTES_MIN),
+        };
+        let most = (free / 4).min(RESERVE_BYTES_MAX);
+        guess.min(most).max(needed - self.done).next_multiple_of(ALIGN as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reservations_are_few_and_modest() {
+        let (gib, plenty) = (1 << 30, 1 << 40);
+        let chunk = 1 << 20;
+        assert_eq!(Reserve::new(Some(gib)).step(chunk, plenty), gib);
+        assert_eq!(Reserve::new(Some(5)).step(chunk, plenty), chunk);
+        assert_eq!(Reserve::new(None).step(chunk, plenty), RESERVE_BYTES_MIN);
+        assert_eq!(Reserve::new(Some(u64::MAX)).step(chunk, plenty), RESERVE_BYTES_MAX);
+        assert_eq!(Reserve::new(Some(u64::MAX)).step(chunk, 8 << 20), 2 << 20);
+        assert_eq!(Reserve::new(Some(u64::MAX)).step(chunk, 0), chunk);
+        let late = Reserve { done: gib, hint: Some(gib), refused: false };
+        assert_eq!(late.step(gib + chunk, plenty), gib);
+    }
+}

@@ -1,0 +1,45 @@
+//! Where Standfast's objects live: a directory, memory, or an object store.
+//!
+//! Data: `pack` and `drain` append bytes to an object and seal it; `restart` and the commands
+//! list objects and read them back. A store knows names and bytes, nothing of what they mean.
+//!
+//! ```
+//! use standfast_store::{MemoryStore, Store};
+//!
+//! let store = MemoryStore::new();
+//! let mut writer = store.create("segments/0001", None)?;
+//! writer.append(b"some pages")?;
+//! assert!(store.list("segments")?.is_empty(), "invisible until sealed");
+//! writer.seal()?;
+//! assert_eq!(store.get("segments/0001", 1024)?, b"some pages");
+//! # Ok::<(), standfast_store::Error>(())
+//! ```
+//!
+//! What this is not: a cache, a network protocol, or a checker of contents. Checksums belong to
+//! the formats above; a store returns the bytes that the medium returns.
+
+mod aligned;
+#[cfg(feature = "conformance")]
+pub mod conformance;
+mod contract;
+mod dir;
+mod error;
+mod failpoint;
+mod holder;
+mod location;
+mod memory;
+mod name;
+#[cfg(feature = "object")]
+mod object;
+mod signals;
+
+pub use aligned::AlignedBuf;
+pub use contract::{Lock, LockGuard, ObjectMeta, ObjectReader, ObjectWriter, Store};
+pub use dir::DirStore;
+pub use error::{Error, Result};
+pub use failpoint::FAILPOINTS;
+pub use location::{Io, Options, open};
+pub use memory::MemoryStore;
+pub use name::{NAME_BYTES_MAX, check_name, check_prefix};
+#[cfg(feature = "object")]
+pub use object::ObjectStore;

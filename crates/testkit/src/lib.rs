@@ -1,0 +1,20 @@
+//! What Standfast's tests share: stores that misbehave on purpose.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use standfast_format::Kind;
+//! use standfast_store::{MemoryStore, Store};
+//! use standfast_testkit::{Fault, FaultyStore, Op};
+//!
+//! let store = FaultyStore::new(Arc::new(MemoryStore::new()));
+//! store.inject(Fault::Fail { op: Op::Put, nth: 1, kind: Kind::Full });
+//! store.put("a", b"first").unwrap();
+//! assert_eq!(store.put("b", b"second").unwrap_err().kind(), Kind::Full);
+//! assert_eq!(store.fired(), 1);
+//! ```
+//!
+//! Not for production: nothing here is durable or fast.
+
+mod faulty;
+
+pub use faulty::{Fault, FaultyStore, Op};
