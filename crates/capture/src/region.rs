@@ -10,6 +10,8 @@
 
 use standfast_format::{Kind, name};
 
+use crate::tracker::Span;
+
 /// Result of changing the table.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -119,9 +121,9 @@ impl Region {
         unsafe { std::slice::from_raw_parts_mut(self.start, self.bytes) }
     }
 
-    fn range(&self) -> std::ops::Range<usize> {
-        let start = self.start as usize;
-        start..start + self.bytes
+    /// Its place in memory.
+    pub fn span(&self) -> Span {
+        Span { start: self.start as usize, bytes: self.bytes }
     }
 }
 
@@ -188,8 +190,8 @@ impl Regions {
 }
 
 fn overlap(a: &Region, b: &Region) -> bool {
-    let (a, b) = (a.range(), b.range());
-    !a.is_empty() && !b.is_empty() && a.start < b.end && b.start < a.end
+    let (a, b) = (a.span(), b.span());
+    a.bytes > 0 && b.bytes > 0 && a.start < b.end() && b.start < a.end()
 }
 
 #[cfg(test)]

@@ -161,6 +161,11 @@ impl Job {
         core.inventory().checkpoints.clone()
     }
 
+    /// How changed pages are found: `uffd` or `hash`.
+    pub fn tracker(&self) -> &'static str {
+        self.core().capturer.tracker()
+    }
+
     /// Memory that bookkeeping holds, in bytes: the catalog of stored pages and the hashes by
     /// position. The pool comes on top.
     pub fn bookkeeping_bytes(&self) -> usize {
@@ -220,6 +225,11 @@ impl Core {
                 Some(error)
             }
         }
+    }
+
+    /// Prepares for memory being overwritten as a whole.
+    pub(crate) fn rest_tracking(&mut self) {
+        self.capturer.rest();
     }
 
     pub(crate) fn inventory(&self) -> &Inventory {

@@ -37,6 +37,7 @@ impl Job {
         let mut core = self.core();
         core.settle();
         let _lock = self.store.lock(Lock::ReadShared)?;
+        core.rest_tracking();
         let cells = core.cells.clone();
         let _held = crate::protected::hold_all_mut(&cells)?;
         match version {

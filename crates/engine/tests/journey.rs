@@ -262,8 +262,7 @@ fn memory_written_during_capture_is_never_committed() {
         });
         // Whatever is committed under fire must be restorable; failures must say why.
         for _ in 0..5 {
-            let outcome =
-                job.checkpoint(None).and_then(|version| job.wait(version, Level::Local));
+            let outcome = job.checkpoint(None).and_then(|version| job.wait(version, Level::Local));
             if let Err(error) = outcome {
                 assert!(error.to_string().contains("written while"), "{error}");
             }

@@ -51,15 +51,28 @@ pub(crate) fn seal(sort: Sort, body: &[u8]) -> Vec<u8> {
 
 /// Wraps a body under another format version, to test what readers do with it.
 pub(crate) fn seal_version(sort: Sort, version: u16, body: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(FRAME_BYTES + body.len());
-    bytes.extend_from_slice(&sort.mark);
-    bytes.extend_from_slice(&version.to_le_bytes());
-    bytes.extend_from_slice(&[0; 6]);
-    bytes.extend_from_slice(&(body.len() as u64).to_le_bytes());
+    let mut bytes = begin(sort, body.len());
+    bytes[8..10].copy_from_slice(&version.to_le_bytes());
     bytes.extend_from_slice(body);
-    let digest = Digest::of(&bytes);
-    bytes.extend_from_slice(&digest.0);
+    end(&mut bytes);
     bytes
+}
+
+/// Starts a frame for a body of so many bytes, which the caller appends before [`end`].
+pub(crate) fn begin(sort: Sort, body_bytes: usize) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(FRAME_BYTES + body_bytes);
+    bytes.extend_from_slice(&sort.mark);
+    bytes.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
+    bytes.extend_from_slice(&[0; 6]);
+    bytes.extend_from_slice(&(body_bytes as u64).to_le_bytes());
+    bytes
+}
+
+/// Ends a frame: its digest is appended and returned.
+pub(crate) fn end(bytes: &mut Vec<u8>) -> Digest {
+    let digest = Digest::of(bytes);
+    bytes.extend_from_slice(&digest.0);
+    digest
 }
 
 /// Checks a frame at the start of `bytes`; more bytes may follow.

@@ -146,16 +146,30 @@ impl SegmentIndex {
 
     /// The framed bytes, and the digest that images use to name this index.
     pub fn encode(&self) -> (Vec<u8>, Digest) {
+        Self::encode_parts(self.id, self.page_bytes, self.hash, &self.blocks, &self.hashes)
+    }
+
+    /// The same, from parts: the hashes of a large segment are not copied together first.
+    pub fn encode_parts(
+        id: SegmentId,
+        page_bytes: u32,
+        hash: HashKind,
+        blocks: &[Block],
+        hashes: &[u8],
+    ) -> (Vec<u8>, Digest) {
         let head = IndexHead {
-            id: self.id.0,
-            page_bytes: self.page_bytes.into(),
-            hash: self.hash as u8,
+            id: id.0,
+            page_bytes: page_bytes.into(),
+            hash: hash as u8,
             zero: [0; 3],
-            blocks: (self.blocks.len() as u32).into(),
-            slots: self.slots().into(),
+            blocks: (blocks.len() as u32).into(),
+            slots: ((hashes.len() / hash.bytes()) as u32).into(),
         };
-        let mut body = head.as_bytes().to_vec();
-        for block in &self.blocks {
+        let body_bytes =
+            size_of::<IndexHead>() + size_of_val(hashes) + blocks.len() * size_of::<BlockRecord>();
+        let mut frame = frame::begin(INDEX, body_bytes);
+        frame.extend_from_slice(head.as_bytes());
+        for block in blocks {
             let record = BlockRecord {
                 offset: block.offset.into(),
                 stored_bytes: block.stored_bytes.into(),
@@ -164,12 +178,11 @@ impl SegmentIndex {
                 filter: block.filter as u8,
                 zero: [0; 6],
             };
-            body.extend_from_slice(record.as_bytes());
+            frame.extend_from_slice(record.as_bytes());
         }
-        body.extend_from_slice(&self.hashes);
-        let bytes = frame::seal(INDEX, &body);
-        let digest = Digest(bytes[bytes.len() - 32..].try_into().expect("32 bytes"));
-        (bytes, digest)
+        frame.extend_from_slice(hashes);
+        let digest = frame::end(&mut frame);
+        (frame, digest)
     }
 
     /// Reads and checks an index that lies at `index_offset` of its file.

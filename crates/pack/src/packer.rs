@@ -17,13 +17,13 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
-use standfast_format::SegmentId;
+use standfast_format::{CodecKind, SegmentId};
 use standfast_reduce::{BlockEncoder, CodecSpec, FilterChoice, PageHasher};
-use standfast_store::Store;
+use standfast_store::{HELD_BYTES_MAX, Store};
 
 use crate::error::{Error, Result};
 use crate::pool::{Pool, PoolBuf};
-use crate::segment::{OpenSegment, SealedSegment, SegmentSettings};
+use crate::segment::{OpenSegment, SealedSegment, SegmentSettings, Stored};
 
 /// How blocks are made.
 #[derive(Clone, Debug)]
@@ -84,6 +84,9 @@ struct Filling {
     pages: usize,
     elem: u8,
     hashes: Vec<u8>,
+    /// Whether the store may keep the buffer until it is written: only a pool that is larger
+    /// than what a store holds back may lend.
+    may_lend: bool,
 }
 
 impl Packer {
@@ -176,8 +179,9 @@ impl Batch<'_> {
             Some(filling) => filling,
             None => {
                 current.segment.check()?;
+                let may_lend = self.packer.settings.pool_bytes >= 4 * HELD_BYTES_MAX;
                 let buf = self.packer.pool.take();
-                self.filling.insert(Filling { buf, pages: 0, elem, hashes: Vec::new() })
+                self.filling.insert(Filling { buf, pages: 0, elem, hashes: Vec::new(), may_lend })
             }
         };
         let slot = &mut filling.buf[filling.pages * page_bytes..][..page_bytes];
@@ -284,11 +288,11 @@ fn run_encoder(
     page_bytes: usize,
 ) {
     for Work { block, number, segment, flight } in queue {
-        if let Err(error) = encode(&mut encoder, hasher, page_bytes, &block, number, &segment) {
+        // The buffer goes back (or on to the store) here: before the flight lands, for whoever
+        // waits for the flight may need it next.
+        if let Err(error) = encode(&mut encoder, hasher, page_bytes, block, number, &segment) {
             segment.fail(error);
         }
-        // The buffer first: whoever waits for the flight may need it next.
-        drop(block);
         drop(segment);
         flight.land();
     }
@@ -298,10 +302,11 @@ fn encode(
     encoder: &mut BlockEncoder,
     hasher: &PageHasher,
     page_bytes: usize,
-    block: &Filling,
+    block: Filling,
     number: u32,
     segment: &OpenSegment,
 ) -> Result<()> {
+    let pages = block.pages as u32;
     let raw = &block.buf[..block.pages * page_bytes];
     let mut copied = vec![0; block.hashes.len()];
     hasher.hash_pages(raw, page_bytes, &mut copied);
@@ -309,5 +314,10 @@ fn encode(
         return Err(Error::MemoryChanged);
     }
     let encoded = encoder.encode(raw, block.elem);
-    segment.append(number, block.pages as u32, &encoded)
+    let as_it_is = encoded.codec == CodecKind::None && encoded.bytes.len() == block.buf.len();
+    let stored = match as_it_is && block.may_lend {
+        true => Stored::Raw(block.buf),
+        false => Stored::Encoded(encoded),
+    };
+    segment.append(number, pages, stored)
 }

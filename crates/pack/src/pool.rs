@@ -5,36 +5,42 @@
 //! keeps memory within the configuration while a slow disk drains a large checkpoint.
 //!
 //! Why one arena: it is mapped once with huge pages, and reused for the life of the job; touching
-//! fresh memory costs more than copying into it.
+//! fresh memory costs more than copying into it. Why the buffer given back last is taken first:
+//! it is still in the caches, and a fast disk never lets the rest of the pool be touched.
 //!
 //! Invariants:
-//! - A buffer number is either in the free channel or owned by exactly one [`PoolBuf`].
+//! - A buffer number is either in the free stack or owned by exactly one [`PoolBuf`].
 
 use std::ops::{Deref, DerefMut};
-use std::sync::Arc;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use crossbeam_channel::{Receiver, Sender, bounded};
 use standfast_store::AlignedBuf;
 
 struct Arena {
     base: *mut u8,
     buffer_bytes: usize,
-    free: Sender<usize>,
+    free: Mutex<Vec<usize>>,
+    freed: Condvar,
     /// Keeps the memory; only ever touched through `base`.
     _memory: AlignedBuf,
+}
+
+impl Arena {
+    fn free(&self) -> MutexGuard<'_, Vec<usize>> {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 // SAFETY: `base` points into `_memory`, which lives as long; buffers never overlap and each is
 // handed to one owner at a time, so access from several threads is disjoint.
 unsafe impl Send for Arena {}
-// SAFETY: as above; `free` is itself thread-safe.
+// SAFETY: as above; the free stack is behind a lock.
 unsafe impl Sync for Arena {}
 
 /// A fixed set of buffers.
 #[derive(Clone)]
 pub struct Pool {
     arena: Arc<Arena>,
-    taken: Receiver<usize>,
 }
 
 impl Pool {
@@ -42,24 +48,32 @@ impl Pool {
     pub fn new(buffers: usize, buffer_bytes: usize) -> Self {
         assert!(buffers > 0 && buffer_bytes > 0, "a pool holds something");
         let mut memory = AlignedBuf::with_len(buffers * buffer_bytes);
-        let (free, taken) = bounded(buffers);
-        for number in 0..buffers {
-            free.send(number).expect("the channel has room for every buffer");
-        }
         let base = memory.as_mut_ptr();
-        let arena = Arena { base, buffer_bytes, free, _memory: memory };
-        Self { arena: Arc::new(arena), taken }
+        let free = Mutex::new((0..buffers).rev().collect());
+        let arena = Arena { base, buffer_bytes, free, freed: Condvar::new(), _memory: memory };
+        Self { arena: Arc::new(arena) }
     }
 
     /// A free buffer; waits until there is one. Its contents are left-overs.
     pub fn take(&self) -> PoolBuf {
-        let number = self.taken.recv().expect("the pool holds the sender");
-        PoolBuf { arena: Arc::clone(&self.arena), number }
+        let mut free = self.arena.free();
+        loop {
+            if let Some(number) = free.pop() {
+                return PoolBuf { arena: Arc::clone(&self.arena), number };
+            }
+            free = self.arena.freed.wait(free).unwrap_or_else(PoisonError::into_inner);
+        }
     }
 
     /// Bytes of one buffer.
     pub fn buffer_bytes(&self) -> usize {
         self.arena.buffer_bytes
+    }
+}
+
+impl AsRef<[u8]> for PoolBuf {
+    fn as_ref(&self) -> &[u8] {
+        self
     }
 }
 
@@ -94,8 +108,8 @@ impl DerefMut for PoolBuf {
 
 impl Drop for PoolBuf {
     fn drop(&mut self) {
-        // A pool that is gone needs its buffers no more.
-        let _ = self.arena.free.send(self.number);
+        self.arena.free().push(self.number);
+        self.arena.freed.notify_one();
     }
 }
 
@@ -114,16 +128,16 @@ mod tests {
         for (at, buffer) in all.iter().enumerate() {
             assert!(buffer.iter().all(|byte| *byte == at as u8 + 1));
         }
-        assert!(pool.taken.is_empty());
+        assert!(pool.arena.free().is_empty());
         drop(all);
-        assert_eq!(pool.taken.len(), 3);
+        assert_eq!(pool.arena.free().len(), 3);
     }
 
     #[test]
     fn an_empty_pool_makes_its_taker_wait() {
         let pool = Pool::new(1, 4096);
         let held = pool.take();
-        let (done, seen) = bounded(1);
+        let (done, seen) = std::sync::mpsc::channel();
         let other = pool.clone();
         let thread = std::thread::spawn(move || {
             drop(other.take());

@@ -11,12 +11,14 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use standfast_format::{
-    Block, JobId, SegmentFooter, SegmentHeader, SegmentId, SegmentIndex, SegmentRef, name,
+    Block, CodecKind, FilterKind, JobId, SegmentFooter, SegmentHeader, SegmentId, SegmentIndex,
+    SegmentRef, name,
 };
 use standfast_reduce::Encoded;
 use standfast_store::{ObjectWriter, Store};
 
 use crate::error::{Error, Result};
+use crate::pool::PoolBuf;
 
 /// A segment that blocks are still written to.
 pub(crate) struct OpenSegment {
@@ -24,6 +26,37 @@ pub(crate) struct OpenSegment {
     header: SegmentHeader,
     size_hint: Option<u64>,
     body: Mutex<Body>,
+}
+
+/// A block as it goes to the store.
+pub(crate) enum Stored<'a> {
+    /// Compressed, or a part of a buffer: copied on its way.
+    Encoded(Encoded<'a>),
+    /// A whole buffer as it is: handed over, written from where it lies.
+    Raw(PoolBuf),
+}
+
+impl Stored<'_> {
+    fn bytes(&self) -> usize {
+        match self {
+            Stored::Encoded(encoded) => encoded.bytes.len(),
+            Stored::Raw(buf) => buf.len(),
+        }
+    }
+
+    fn codec(&self) -> CodecKind {
+        match self {
+            Stored::Encoded(encoded) => encoded.codec,
+            Stored::Raw(_) => CodecKind::None,
+        }
+    }
+
+    fn filter(&self) -> FilterKind {
+        match self {
+            Stored::Encoded(encoded) => encoded.filter,
+            Stored::Raw(_) => FilterKind::None,
+        }
+    }
 }
 
 #[derive(Default)]
@@ -71,7 +104,7 @@ impl OpenSegment {
     }
 
     /// Adds a block; its number says which slots it holds.
-    pub(crate) fn append(&self, number: u32, pages: u32, encoded: &Encoded<'_>) -> Result<()> {
+    pub(crate) fn append(&self, number: u32, pages: u32, stored: Stored<'_>) -> Result<()> {
         let mut body = self.lock();
         if body.failed.is_some() {
             return Err(Error::Failed);
@@ -83,12 +116,15 @@ impl OpenSegment {
         };
         let block = Block {
             offset: writer.written(),
-            stored_bytes: encoded.bytes.len() as u32,
+            stored_bytes: stored.bytes() as u32,
             pages,
-            codec: encoded.codec,
-            filter: encoded.filter,
+            codec: stored.codec(),
+            filter: stored.filter(),
         };
-        writer.append(encoded.bytes)?;
+        match stored {
+            Stored::Encoded(encoded) => writer.append(encoded.bytes)?,
+            Stored::Raw(buf) => writer.append_owned(Box::new(buf))?,
+        }
         let at = number as usize;
         if blocks.len() <= at {
             blocks.resize(at + 1, None);
@@ -115,14 +151,8 @@ impl OpenSegment {
             body.blocks.drain(..).map(|block| block.expect("every block was written")).collect();
         drop(body);
         let compressed_bytes = blocks.iter().map(|block| u64::from(block.stored_bytes)).sum();
-        let index = SegmentIndex {
-            id: self.header.id,
-            page_bytes: self.header.page_bytes,
-            hash: self.header.hash,
-            blocks,
-            hashes: hashes.to_vec(),
-        };
-        let (bytes, digest) = index.encode();
+        let SegmentHeader { id, page_bytes, hash, .. } = self.header;
+        let (bytes, digest) = SegmentIndex::encode_parts(id, page_bytes, hash, &blocks, hashes);
         let footer = SegmentFooter {
             id: self.header.id,
             index_offset: writer.written(),
@@ -131,8 +161,12 @@ impl OpenSegment {
         writer.append(&bytes)?;
         writer.append(&footer.encode())?;
         let file_bytes = writer.seal()?;
-        let reference =
-            SegmentRef { id: self.header.id, slots: index.slots(), file_bytes, index: digest };
+        let reference = SegmentRef {
+            id,
+            slots: (hashes.len() / hash.bytes()) as u32,
+            file_bytes,
+            index: digest,
+        };
         Ok(Some(SealedSegment { reference, compressed_bytes }))
     }
 

@@ -8,16 +8,16 @@
 //!
 //! How threads share the work: pages are cut into pieces; each thread takes the next piece,
 //! hashes it and marks the pages that changed. The calling thread hashes too, but whenever the
-//! next piece in order is ready it hands its changed pages over. So order costs no waiting, and a
-//! slow consumer (a full pool) holds up nobody's hashing.
+//! next piece in order is ready it hands its changed pages over. Nobody hashes far ahead of what
+//! is handed over: a page that must be copied is then still in the caches.
 //!
 //! Invariants:
-//! - Every page is hashed exactly once a scan; every changed page is handed over exactly once, in
-//!   the order of regions and pages.
+//! - Every page that is unknown or may be dirty is hashed exactly once a scan; every changed page
+//!   is handed over exactly once, in the order of regions and pages.
 //! - After a scan that succeeded, [`Positions`] holds the hash of every page as it was handed over.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard};
 
 use crate::catalog::PageRef;
 use crate::hash::PageHasher;
@@ -25,6 +25,8 @@ use crate::zero::is_zero;
 
 /// Pages per piece: 64 bits mark which of them changed.
 const PIECE_PAGES: usize = 64;
+/// Pieces that each thread may be ahead of what is handed over.
+const AHEAD: usize = 4;
 
 /// What a region's pages hashed to, and where they are stored.
 #[derive(Debug, Default)]
@@ -74,6 +76,8 @@ pub struct Target<'a> {
     pub bytes: &'a [u8],
     /// What is known of it.
     pub positions: &'a mut Positions,
+    /// A bit for each page that may differ from what is known, 64 pages a word; `None`: all may.
+    pub dirty: Option<&'a [u64]>,
 }
 
 /// A page that is not what it was.
@@ -102,11 +106,13 @@ pub struct Scanner {
 struct Piece<'a> {
     region: usize,
     bytes: &'a [u8],
+    /// Pages to look at.
+    look: u64,
     /// Pages from here on have never been seen.
     known: usize,
     hashes: Mutex<&'a mut [u8]>,
-    changed: AtomicUsize,
-    zero: AtomicUsize,
+    changed: AtomicU64,
+    zero: AtomicU64,
     ready: AtomicBool,
 }
 
@@ -134,7 +140,7 @@ impl Scanner {
             // Known again only when everything was handed over.
             let known = std::mem::take(&mut target.positions.known);
             let Positions { hashes, refs: own, .. } = &mut *target.positions;
-            pieces.extend(self.cut(region, target.bytes, hashes, known));
+            pieces.extend(self.cut(region, target.bytes, hashes, known, target.dirty));
             refs.push(own.iter_mut());
         }
         self.run(&pieces, |piece| self.hand_over(piece, &mut refs[piece.region], &mut store))?;
@@ -151,16 +157,18 @@ impl Scanner {
         bytes: &'a [u8],
         hashes: &'a mut [u8],
         known: usize,
+        dirty: Option<&'a [u64]>,
     ) -> impl Iterator<Item = Piece<'a>> {
         let piece_bytes = PIECE_PAGES * self.page_bytes;
         let hashes = hashes.chunks_mut(PIECE_PAGES * self.hasher.bytes());
         bytes.chunks(piece_bytes).zip(hashes).enumerate().map(move |(at, (bytes, hashes))| Piece {
             region,
             bytes,
+            look: look(dirty.map(|dirty| dirty[at]), known.saturating_sub(at * PIECE_PAGES)),
             known: known.saturating_sub(at * PIECE_PAGES),
             hashes: Mutex::new(hashes),
-            changed: AtomicUsize::new(0),
-            zero: AtomicUsize::new(0),
+            changed: AtomicU64::new(0),
+            zero: AtomicU64::new(0),
             ready: AtomicBool::new(false),
         })
     }
@@ -171,30 +179,34 @@ impl Scanner {
         mut consume: impl FnMut(&Piece<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let next = AtomicUsize::new(0);
-        let stop = AtomicBool::new(false);
-        let hash_one = || {
-            let piece = pieces.get(next.fetch_add(1, Ordering::Relaxed))?;
-            self.hash_piece(piece);
-            Some(())
+        let gate = Gate::default();
+        let ahead = AHEAD * self.threads;
+        let take = || {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            Some((at, pieces.get(at)?))
         };
         let helpers = (self.threads - 1).min(pieces.len());
         std::thread::scope(|scope| {
             for _ in 0..helpers {
                 scope.spawn(|| {
-                    while !stop.load(Ordering::Relaxed) {
-                        if hash_one().is_none() {
+                    while let Some((at, piece)) = take() {
+                        if !gate.pass(at, ahead) {
                             break;
                         }
+                        self.hash_piece(piece);
                     }
                 });
             }
-            for piece in pieces {
+            let _open = OpenOnDrop(&gate);
+            for (at, piece) in pieces.iter().enumerate() {
                 while !piece.ready.load(Ordering::Acquire) {
-                    if hash_one().is_none() {
-                        std::thread::yield_now();
+                    match take() {
+                        Some((_, other)) => self.hash_piece(other),
+                        None => std::thread::yield_now(),
                     }
                 }
-                consume(piece).inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
+                consume(piece)?;
+                gate.advance(at + 1);
             }
             Ok(())
         })
@@ -205,9 +217,12 @@ impl Scanner {
         let mut hashes = lock(&piece.hashes);
         let mut fresh = [0u8; standfast_format::HASH_BYTES_MAX];
         let fresh = &mut fresh[..hash_bytes];
-        let (mut changed, mut zero) = (0usize, 0usize);
+        let (mut changed, mut zero) = (0u64, 0u64);
         for (at, page) in piece.bytes.chunks(self.page_bytes).enumerate() {
             let bit = 1 << at;
+            if piece.look & bit == 0 {
+                continue;
+            }
             if is_zero(page) {
                 fresh.copy_from_slice(&self.zero_hash);
                 zero |= bit;
@@ -257,6 +272,44 @@ impl Scanner {
     }
 }
 
+/// Holds helpers back until what they would hash is soon to be handed over.
+#[derive(Default)]
+struct Gate {
+    /// Pieces handed over; `usize::MAX` when no more will be.
+    done: Mutex<usize>,
+    moved: Condvar,
+}
+
+impl Gate {
+    /// Waits until piece `at` is at most `ahead` pieces away; false if nobody wants it any more.
+    fn pass(&self, at: usize, ahead: usize) -> bool {
+        let done = self.done.lock().expect("counting does not panic");
+        let far = |done: &mut usize| *done != usize::MAX && at >= *done + ahead;
+        let done = self.moved.wait_while(done, far).expect("counting does not panic");
+        *done != usize::MAX
+    }
+
+    fn advance(&self, done: usize) {
+        *self.done.lock().expect("counting does not panic") = done;
+        self.moved.notify_all();
+    }
+}
+
+/// Lets the helpers go, also when the consumer fails or panics.
+struct OpenOnDrop<'a>(&'a Gate);
+
+impl Drop for OpenOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.advance(usize::MAX);
+    }
+}
+
+/// Which pages of a piece to look at: those that may be dirty, and those never seen.
+fn look(dirty: Option<u64>, known: usize) -> u64 {
+    let unseen = if known >= PIECE_PAGES { 0 } else { u64::MAX << known };
+    dirty.unwrap_or(u64::MAX) | unseen
+}
+
 fn lock<'a, 'b>(hashes: &'a Mutex<&'b mut [u8]>) -> MutexGuard<'a, &'b mut [u8]> {
     hashes.lock().expect("no thread panics while it holds hashes")
 }
@@ -282,7 +335,7 @@ mod tests {
         let mut targets: Vec<Target<'_>> = regions
             .iter()
             .zip(positions)
-            .map(|(bytes, positions)| Target { bytes, positions })
+            .map(|(bytes, positions)| Target { bytes, positions, dirty: None })
             .collect();
         let mut seen = Vec::new();
         scanner
@@ -299,14 +352,36 @@ mod tests {
         let bytes = vec![1; 100 * PAGE];
         let mut positions = Positions::default();
         let mut left = 10;
-        let outcome =
-            scanner(2).scan(&mut [Target { bytes: &bytes, positions: &mut positions }], |_| {
+        let outcome = scanner(2).scan(
+            &mut [Target { bytes: &bytes, positions: &mut positions, dirty: None }],
+            |_| {
                 left -= 1;
                 if left == 0 { Err("full") } else { Ok(PageRef::ZERO) }
-            });
+            },
+        );
         assert_eq!(outcome, Err("full"));
         let seen = scan(&scanner(1), &[bytes], std::slice::from_mut(&mut positions));
         assert_eq!(seen.len(), 100, "everything is handed over again");
+    }
+
+    #[test]
+    fn only_dirty_and_unseen_pages_are_looked_at() {
+        let mut bytes = vec![1; 100 * PAGE];
+        let mut positions = Positions::default();
+        scan(&scanner(2), std::slice::from_ref(&bytes), std::slice::from_mut(&mut positions));
+        bytes.resize(102 * PAGE, 2);
+        bytes[3 * PAGE] = 7;
+        bytes[70 * PAGE] = 7;
+        let dirty = [1 << 3 | 1 << 4, 0];
+        let target = Target { bytes: &bytes, positions: &mut positions, dirty: Some(&dirty) };
+        let mut seen = Vec::new();
+        scanner(2)
+            .scan::<()>(&mut [target], |page| {
+                seen.push((page.bytes.as_ptr() as usize - bytes.as_ptr() as usize) / PAGE);
+                Ok(PageRef::ZERO)
+            })
+            .unwrap();
+        assert_eq!(seen, [3, 100, 101], "4 is dirty but equal; 70 was said to be clean");
     }
 
     proptest! {

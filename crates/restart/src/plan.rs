@@ -15,7 +15,7 @@ use standfast_format::{Image, Run};
 use standfast_pack::SegmentReader;
 
 /// Longest stretch that is read at once.
-pub const EXTENT_BYTES_MAX: u64 = 1 << 20;
+pub const EXTENT_BYTES_MAX: u64 = 4 << 20;
 /// Unneeded bytes between two blocks that are cheaper to read than to skip.
 const GAP_BYTES_MAX: u64 = 64 << 10;
 

@@ -143,6 +143,13 @@ impl fmt::Debug for LockGuard {
     }
 }
 
+/// Bytes that a writer takes over; dropping them gives their buffer back to its owner.
+pub type OwnedBytes = Box<dyn AsRef<[u8]> + Send + Sync>;
+
+/// How many owned bytes a writer may hold back before it writes them: whoever lends buffers from
+/// a bounded pool needs more than that, or it would wait for itself.
+pub const HELD_BYTES_MAX: usize = 2 << 20;
+
 /// An object in the making.
 ///
 /// # Contract
@@ -153,6 +160,12 @@ impl fmt::Debug for LockGuard {
 pub trait ObjectWriter: Send {
     /// Adds bytes at the end. Blocks while too much is on its way to the medium.
     fn append(&mut self, bytes: &[u8]) -> Result<()>;
+
+    /// Adds bytes that the writer may keep until they are written, instead of copying them.
+    /// Address, length and place in the object in multiples of 4096 spare the copy.
+    fn append_owned(&mut self, bytes: OwnedBytes) -> Result<()> {
+        self.append((*bytes).as_ref())
+    }
 
     /// Bytes appended so far.
     fn written(&self) -> u64;

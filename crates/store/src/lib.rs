@@ -34,7 +34,9 @@ mod object;
 mod signals;
 
 pub use aligned::AlignedBuf;
-pub use contract::{Lock, LockGuard, ObjectMeta, ObjectReader, ObjectWriter, Store};
+pub use contract::{
+    HELD_BYTES_MAX, Lock, LockGuard, ObjectMeta, ObjectReader, ObjectWriter, OwnedBytes, Store,
+};
 pub use dir::DirStore;
 pub use error::{Error, Result};
 pub use failpoint::FAILPOINTS;

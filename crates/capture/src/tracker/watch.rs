@@ -76,6 +76,11 @@ impl Watch {
         self.regions.insert(span.start, (span.bytes, state));
     }
 
+    /// Stops watching everything, until it is armed again.
+    pub fn rest(&mut self) {
+        self.forget_others(&[]);
+    }
+
     fn is_armed(&self, span: Span) -> bool {
         matches!(self.regions.get(&span.start), Some((bytes, State::Armed)) if *bytes == span.bytes)
     }
@@ -116,6 +121,6 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        self.forget_others(&[]);
+        self.rest();
     }
 }

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 
-use standfast_capture::Regions;
+use standfast_capture::{Dirty, Regions, Span, Uffd, Watch};
 use standfast_format::{
     AttemptId, Digest, RegionImage, Run, SegmentId, SegmentRef, Stats, StoreHeader, Version,
 };
@@ -16,7 +16,7 @@ use standfast_reduce::{Catalog, Changed, Found, PageHasher, PageRef, Positions, 
 use standfast_restart::Inventory;
 use standfast_store::Store;
 
-use crate::config::{Config, Dedup};
+use crate::config::{Config, Dedup, Track};
 use crate::error::{Error, Result};
 use crate::identity;
 
@@ -43,6 +43,8 @@ pub(crate) struct Capturer {
     config: Config,
     store: Arc<dyn Store>,
     header: StoreHeader,
+    /// Tells written pages; `None`: every page is hashed.
+    watch: Option<Watch>,
     scanner: Scanner,
     hasher: PageHasher,
     /// Made with the first checkpoint: a program that only restarts needs no pool.
@@ -58,6 +60,7 @@ impl Capturer {
         let hasher = PageHasher::new(config.hash, &header.key);
         let page_bytes = config.page.0 as usize;
         Self {
+            watch: start_watch(config),
             scanner: Scanner::new(hasher.clone(), page_bytes, config.threads()),
             hasher,
             packer: None,
@@ -118,6 +121,18 @@ impl Capturer {
     pub(crate) fn forget_attempt(&mut self, segments: &[SegmentId]) {
         self.catalog.forget(|id| segments.contains(&id));
         self.positions.values_mut().for_each(Positions::forget);
+    }
+
+    /// Stops watching: a restart is about to write everything, which would cost a fault a page.
+    pub(crate) fn rest(&mut self) {
+        if let Some(watch) = &mut self.watch {
+            watch.rest();
+        }
+    }
+
+    /// How changed pages are found.
+    pub(crate) fn tracker(&self) -> &'static str {
+        self.watch.as_ref().map_or("hash", Watch::name)
     }
 
     /// Memory held between checkpoints, in bytes, pool excluded.
@@ -189,20 +204,54 @@ impl Capturer {
         self.positions = names.zip(positions).collect();
     }
 
-    /// Scans, finds and copies. On failure it tells which segments were begun.
+    /// Asks what was written, scans it, and starts watching new regions beside the scan: the
+    /// program is stopped, so nothing is written in between.
     unsafe fn scan(
         &mut self,
         regions: &Regions,
         positions: &mut [Positions],
         created_ns: u64,
     ) -> std::result::Result<(Pending, Vec<SegmentId>), (Error, Vec<SegmentId>)> {
+        let Some(mut watch) = self.watch.take() else {
+            let all = vec![Dirty::All; positions.len()];
+            // SAFETY: the caller of `capture` vouches for the memory.
+            return unsafe { self.scan_dirty(regions, positions, &all, created_ns) };
+        };
+        let spans: Vec<Span> = regions.iter().map(|region| region.span()).collect();
+        let dirty = watch.collect(&spans, self.config.page.0 as usize);
+        let new = watch.to_arm(&spans);
+        let (scanned, armed) = std::thread::scope(|scope| {
+            let arming = scope.spawn(|| new.iter().map(|span| watch.arm(*span)).collect());
+            // SAFETY: as above.
+            let scanned = unsafe { self.scan_dirty(regions, positions, &dirty, created_ns) };
+            let armed: Vec<bool> = arming.join().expect("arming does not panic");
+            (scanned, armed)
+        });
+        new.iter().zip(armed).for_each(|(span, watched)| watch.armed(*span, watched));
+        self.watch = Some(watch);
+        scanned
+    }
+
+    /// Scans, finds and copies. On failure it tells which segments were begun.
+    unsafe fn scan_dirty(
+        &mut self,
+        regions: &Regions,
+        positions: &mut [Positions],
+        dirty: &[Dirty],
+        created_ns: u64,
+    ) -> std::result::Result<(Pending, Vec<SegmentId>), (Error, Vec<SegmentId>)> {
         let elements: Vec<u8> = regions.iter().map(|region| region.elem()).collect();
         let mut targets: Vec<Target<'_>> = regions
             .iter()
             .zip(positions)
-            .map(|(region, positions)| {
+            .zip(dirty)
+            .map(|((region, positions), dirty)| {
+                let dirty = match dirty {
+                    Dirty::All => None,
+                    Dirty::Pages(bits) => Some(bits.as_slice()),
+                };
                 // SAFETY: the caller of `capture` vouches for the memory.
-                Target { bytes: unsafe { region.memory() }, positions }
+                Target { bytes: unsafe { region.memory() }, positions, dirty }
             })
             .collect();
         let settings = SegmentSettings {
@@ -274,6 +323,15 @@ impl Capturer {
         let id = self.catalog.segment_id(number);
         (id, self.references.get(&id).copied())
     }
+}
+
+/// Tracking needs something to compare with: without deduplication in time every page is stored.
+fn start_watch(config: &Config) -> Option<Watch> {
+    if config.dedup != Dedup::Time || config.track == Track::Hash {
+        return None;
+    }
+    let tracker = Uffd::new()?;
+    Some(Watch::new(Box::new(tracker), config.track == Track::Uffd))
 }
 
 /// Where changed pages go.

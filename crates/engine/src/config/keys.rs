@@ -25,6 +25,17 @@ pub enum Dedup {
     Time,
 }
 
+/// How changed pages are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Track {
+    /// By the kernel where it can and where it pays, by hashing elsewhere.
+    Auto,
+    /// By the kernel, wherever it can.
+    Uffd,
+    /// By hashing every page.
+    Hash,
+}
+
 /// The effective settings of a job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
@@ -38,6 +49,8 @@ pub struct Config {
     pub hash: HashKind,
     /// What pages are compared with.
     pub dedup: Dedup,
+    /// How changed pages are found.
+    pub track: Track,
     /// How blocks are compressed.
     pub codec: CodecSpec,
     /// What is done to blocks before.
@@ -141,6 +154,28 @@ pub const KEYS: &[Key] = &[
                 Dedup::Off => "off",
                 Dedup::Local => "local",
                 Dedup::Time => "time",
+            }
+            .into()
+        },
+    },
+    Key {
+        name: "track",
+        help: "How changed pages are found: auto, uffd (by the kernel), hash (looks at every page; for memory that devices write)",
+        default: "auto",
+        set: |config, text| {
+            config.track = match text {
+                "auto" => Track::Auto,
+                "uffd" => Track::Uffd,
+                "hash" => Track::Hash,
+                _ => return Err(one_of(text, "auto, uffd, hash")),
+            };
+            Ok(())
+        },
+        show: |config| {
+            match config.track {
+                Track::Auto => "auto",
+                Track::Uffd => "uffd",
+                Track::Hash => "hash",
             }
             .into()
         },
@@ -250,6 +285,7 @@ impl Default for Config {
             page: ByteSize(0),
             hash: HashKind::Xxh3,
             dedup: Dedup::Time,
+            track: Track::Auto,
             codec: CodecSpec { kind: standfast_format::CodecKind::None, level: 0 },
             filter: FilterChoice::Auto,
             block: ByteSize(0),

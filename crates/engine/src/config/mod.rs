@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-pub use keys::{Config, Dedup, KEYS, Key, key};
+pub use keys::{Config, Dedup, KEYS, Key, Track, key};
 pub use size::ByteSize;
 
 use crate::error::{Error, Result};

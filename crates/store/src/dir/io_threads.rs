@@ -7,7 +7,8 @@
 //!
 //! Invariants:
 //! - At most `in_flight_max` chunks are queued or being written; `submit` waits for room. With
-//!   the one chunk each writer is filling, that bounds the memory.
+//!   the one chunk each writer is filling, that bounds the memory. Gathered buffers are bounded
+//!   by whoever owns them.
 //! - A writer waits only for chunks in flight, which always finish, never for another writer:
 //!   any number of writers may be open in one thread.
 
@@ -19,14 +20,22 @@ use std::thread::{self, JoinHandle};
 
 use super::part::PartFile;
 use crate::aligned::AlignedBuf;
+use crate::contract::OwnedBytes;
 use crate::failpoint;
 use crate::signals;
 
-/// A chunk to write.
+/// What is to be written.
+pub(super) enum Data {
+    /// The first so many bytes of a chunk.
+    Chunk(AlignedBuf, usize),
+    /// Buffers of somebody else, end to end.
+    Gathered(Vec<OwnedBytes>),
+}
+
+/// A piece of work.
 struct Job {
     file: Arc<PartFile>,
-    chunk: AlignedBuf,
-    bytes: usize,
+    data: Data,
     offset: u64,
     flight: Arc<Flight>,
 }
@@ -91,12 +100,11 @@ impl IoThreads {
         reused.unwrap_or_else(|| AlignedBuf::with_len(self.shared.chunk_bytes))
     }
 
-    /// Queues the first `bytes` of `chunk` for writing; waits while too much is in flight.
+    /// Queues data for writing; waits while too much is in flight.
     pub(super) fn submit(
         &self,
         file: &Arc<PartFile>,
-        chunk: AlignedBuf,
-        bytes: usize,
+        data: Data,
         offset: u64,
         flight: &Arc<Flight>,
     ) {
@@ -107,7 +115,7 @@ impl IoThreads {
             state = self.shared.room.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         state.in_flight += 1;
-        state.queue.push_back(Job { file, chunk, bytes, offset, flight });
+        state.queue.push_back(Job { file, data, offset, flight });
         drop(state);
         self.shared.work.notify_one();
     }
@@ -148,11 +156,17 @@ impl Shared {
                 write(&job)
             };
             // First the room, then the news: who waits for the news may submit at once.
-            let Job { chunk, flight, file, .. } = job;
+            let Job { data, flight, file, .. } = job;
             drop(file);
+            let chunk = match data {
+                Data::Chunk(chunk, _) => Some(chunk),
+                Data::Gathered(_) => None,
+            };
             let mut state = self.lock();
             state.in_flight -= 1;
-            self.keep(&mut state, chunk);
+            if let Some(chunk) = chunk {
+                self.keep(&mut state, chunk);
+            }
             drop(state);
             self.room.notify_one();
             flight.finished(result);
@@ -175,7 +189,10 @@ impl Shared {
 
 fn write(job: &Job) -> io::Result<()> {
     failpoint::pass("store.chunk.write")?;
-    job.file.write_all_at(&job.chunk[..job.bytes], job.offset)
+    match &job.data {
+        Data::Chunk(chunk, bytes) => job.file.write_all_at(&chunk[..*bytes], job.offset),
+        Data::Gathered(bytes) => job.file.write_all_gathered(bytes, job.offset),
+    }
 }
 
 /// The chunks of one writer that are on their way, and the first failure among them.

@@ -7,7 +7,7 @@
 //! would report success the second time. The part is given up.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, IoSlice};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
@@ -17,6 +17,7 @@ use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
 use super::tree::Tree;
+use crate::contract::OwnedBytes;
 use crate::error::{Error, Result};
 use crate::failpoint;
 use crate::location::Io;
@@ -56,6 +57,27 @@ impl PartFile {
             }
             _ => result,
         }
+    }
+
+    /// Writes several buffers end to end at `offset`, in one call if the system takes it so.
+    pub(super) fn write_all_gathered(&self, bytes: &[OwnedBytes], offset: u64) -> io::Result<()> {
+        let slices: Vec<IoSlice<'_>> =
+            bytes.iter().map(|bytes| IoSlice::new((**bytes).as_ref())).collect();
+        let total: usize = slices.iter().map(|slice| slice.len()).sum();
+        match rustix::io::pwritev(&self.file, &slices, offset) {
+            Ok(written) if written == total => Ok(()),
+            // Cut short, interrupted or refused: one by one, which retries and falls back.
+            _ => self.write_each_at(bytes, offset),
+        }
+    }
+
+    fn write_each_at(&self, bytes: &[OwnedBytes], mut offset: u64) -> io::Result<()> {
+        for bytes in bytes {
+            let bytes = (**bytes).as_ref();
+            self.write_all_at(bytes, offset)?;
+            offset += bytes.len() as u64;
+        }
+        Ok(())
     }
 
     pub(super) fn as_file(&self) -> &File {
