@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use standfast_capture::Regions;
 use standfast_format::{JobId, Kind, Level, Manifest, StoreHeader, Version, name};
-use standfast_restart::{Inventory, read_header};
+use standfast_restart::{Inventory, Rebuild, read_header};
 use standfast_store::{Lock, LockGuard, Store};
 
 use crate::checkpoint::capture::Capturer;
@@ -227,6 +227,18 @@ impl Core {
         }
     }
 
+    /// Takes in that a checkpoint could not be read back: later ones must not lean on what is
+    /// damaged. Which of its segments that is, the first failure does not tell.
+    pub(crate) fn distrust(&mut self, manifest: &Manifest) {
+        self.capturer.distrust(manifest.segments.iter().map(|segment| segment.id));
+    }
+
+    /// Takes in what a restart has put into memory.
+    pub(crate) fn restored(&mut self, rebuild: &Rebuild) {
+        let inventory = self.inventory.as_ref().expect("settled");
+        self.capturer.restored(rebuild, inventory);
+    }
+
     /// Prepares for memory being overwritten as a whole.
     pub(crate) fn rest_tracking(&mut self) {
         self.capturer.rest();
@@ -238,8 +250,10 @@ impl Core {
 
     fn checkpoint(&mut self, version: Option<Version>, board: &Board) -> Result<Version> {
         let inventory = self.inventory.as_ref().expect("settled");
-        let largest = inventory.checkpoints.iter().map(|manifest| manifest.version.0).max();
-        let version = version.unwrap_or(Version(largest.unwrap_or(0) + 1));
+        let version = match (version, inventory.version_max()) {
+            (Some(version), _) => version,
+            (None, largest) => Version(largest.map_or(0, |version| version.0) + 1),
+        };
         if version.0 == 0 {
             return Err(Error::VersionZero);
         }

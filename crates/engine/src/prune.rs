@@ -48,6 +48,11 @@ impl Plan {
         self.objects().next().is_none()
     }
 
+    /// The ids of the segments that go.
+    pub fn segment_ids(&self) -> impl Iterator<Item = SegmentId> {
+        self.segments.iter().filter_map(|object| name::parse_segment(&object.name))
+    }
+
     fn objects(&self) -> impl Iterator<Item = &ObjectMeta> {
         self.manifests.iter().chain(&self.images).chain(&self.segments)
     }
@@ -119,7 +124,7 @@ pub fn execute(store: &dyn Store, plan: &Plan) -> Result<Vec<SegmentId>> {
             store.remove(&object.name)?;
         }
     }
-    Ok(plan.segments.iter().filter_map(|object| name::parse_segment(&object.name)).collect())
+    Ok(plan.segment_ids().collect())
 }
 
 #[cfg(test)]

@@ -43,23 +43,23 @@ impl Job {
         match version {
             Some(version) => {
                 let manifest = core.inventory().checkpoint(version)?.clone();
-                let unclaimed = self.restore(&core, &manifest)?;
+                let unclaimed = self.restore(&mut core, &manifest)?;
                 Ok(Restarted { version, passed_over: Vec::new(), unclaimed })
             }
-            None => self.restart_newest(&core),
+            None => self.restart_newest(&mut core),
         }
     }
 
-    fn restart_newest(&self, core: &Core) -> Result<Restarted> {
+    fn restart_newest(&self, core: &mut Core) -> Result<Restarted> {
         let inventory = core.inventory();
         let mut passed_over: Vec<(String, String)> = inventory
             .damaged
             .iter()
             .map(|damaged| (damaged.object.clone(), damaged.error.to_string()))
             .collect();
-        for manifest in &inventory.checkpoints {
+        for manifest in inventory.checkpoints.clone() {
             let version = manifest.version;
-            match self.restore(core, manifest) {
+            match self.restore(core, &manifest) {
                 Ok(unclaimed) => return Ok(Restarted { version, passed_over, unclaimed }),
                 Err(error) if matches!(error.kind(), Kind::Corrupt | Kind::Missing | Kind::Io) => {
                     passed_over.push((format!("checkpoint {version}"), error.to_string()));
@@ -74,7 +74,15 @@ impl Job {
         Err(Error::NoneRestorable { job, reasons: passed_over })
     }
 
-    fn restore(&self, core: &Core, manifest: &Manifest) -> Result<Vec<String>> {
+    fn restore(&self, core: &mut Core, manifest: &Manifest) -> Result<Vec<String>> {
+        self.read_back(core, manifest).inspect_err(|error| {
+            if is_of_segment(error) {
+                core.distrust(manifest);
+            }
+        })
+    }
+
+    fn read_back(&self, core: &mut Core, manifest: &Manifest) -> Result<Vec<String>> {
         let image = read_image(&*self.store, manifest, RANK)?;
         check_fit(core, &image)?;
         let rebuild = Rebuild::open(&*self.store, &self.header, image, self.restart_threads())?;
@@ -100,6 +108,7 @@ impl Job {
         rebuild
             .rebuild(&sink, |region| wanted[region], &AtomicU64::new(0))
             .map_err(standfast_restart::Error::from)?;
+        core.restored(&rebuild);
         Ok(unclaimed)
     }
 
@@ -129,6 +138,18 @@ impl Job {
             let why = format!("region {region:?} has {bytes} bytes, the buffer has {given}");
             return Err(Error::Unfit { version, why });
         }
+        self.read_region(image, at, buf).inspect_err(|error| {
+            let mut core = self.core();
+            core.settle();
+            // It may have been pruned in the meantime, and then nothing leans on it.
+            let manifest = core.inventory().checkpoint(version).ok().cloned();
+            if let Some(manifest) = manifest.filter(|_| is_of_segment(error)) {
+                core.distrust(&manifest);
+            }
+        })
+    }
+
+    fn read_region(&self, image: Image, at: usize, buf: &mut [u8]) -> Result<()> {
         let _lock = self.store.lock(Lock::ReadShared)?;
         let rebuild = Rebuild::open(&*self.store, &self.header, image, self.restart_threads())?;
         let mut destinations: Vec<Option<&mut [u8]>> =
@@ -145,6 +166,12 @@ impl Job {
         let config = &self.config().config;
         config.io_threads.max(config.threads())
     }
+}
+
+/// Whether a segment, not only metadata, could not be read.
+fn is_of_segment(error: &Error) -> bool {
+    use standfast_restart::Error as E;
+    matches!(error, Error::Restart(E::Pack(_) | E::Page { .. }))
 }
 
 fn no_region(version: Version, region: &str) -> Error {

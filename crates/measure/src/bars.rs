@@ -1,7 +1,7 @@
 //! The bars of the spine: each measured beside its ceiling, against its goal.
 
 use crate::ceiling::Memory;
-use crate::figure::{Bar, Better, Result, Setting};
+use crate::figure::{Bar, Better, Figure, Result, Setting};
 use crate::stage;
 
 const LETTER: &str = "A";
@@ -9,23 +9,27 @@ const LETTER: &str = "A";
 /// Measures the spine's bars, handing each over as soon as it is known.
 pub fn bars(setting: &Setting, mut each: impl FnMut(Bar)) -> Result<()> {
     let memory = Memory::measure(setting);
-    for figure in stage::scan(setting, &memory) {
-        let goal = match figure.name.as_str() {
-            "zero pages" => 0.85,
-            "hash xxh3" => 0.70,
-            _ => continue,
-        };
-        let share = figure.share().expect("measured beside the read bandwidth");
-        let name = format!("{}, share of read bandwidth", figure.name);
-        each(
-            Bar::new(LETTER, name, share, Better::Higher, goal).ceiling(memory.read / 1e9, "GB/s"),
-        );
-    }
+    scan_bars(&stage::scan(setting, &memory)).for_each(&mut each);
     disk_bars(&stage::disk(setting)?).for_each(each);
     Ok(())
 }
 
-fn disk_bars(disk: &stage::Disk) -> impl Iterator<Item = Bar> {
+/// Bars of the figures that were measured beside the read bandwidth.
+pub(crate) fn scan_bars(figures: &[Figure]) -> impl Iterator<Item = Bar> {
+    figures.iter().filter_map(|figure| {
+        let goal = match figure.name.as_str() {
+            "zero pages" => 0.85,
+            "hash xxh3" => 0.70,
+            _ => return None,
+        };
+        let name = format!("{}, share of read bandwidth", figure.name);
+        let bar = Bar::new(LETTER, name, figure.share()?, Better::Higher, goal);
+        Some(bar.ceiling(figure.ceiling?, "GB/s"))
+    })
+}
+
+/// Bars of whole checkpoints and restarts.
+pub(crate) fn disk_bars(disk: &stage::Disk) -> impl Iterator<Item = Bar> {
     let bytes = disk.bytes as f64;
     let rate = |time: std::time::Duration| bytes / time.as_secs_f64() / 1e9;
     let share = disk.raw_durable.as_secs_f64() / disk.first.as_secs_f64();

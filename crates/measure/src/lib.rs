@@ -17,13 +17,27 @@ mod stage;
 pub use bars::bars;
 pub use figure::{Bar, Better, Error, Figure, Result, Setting};
 
-/// Measures everything, handing each figure over as soon as it is known.
-pub fn bench(setting: &Setting, mut each: impl FnMut(Figure)) -> Result<()> {
+/// Something that was measured.
+#[derive(Clone, Debug, serde::Serialize)]
+#[serde(untagged)]
+pub enum Measured {
+    /// A figure.
+    Figure(Figure),
+    /// A figure against its goal.
+    Bar(Bar),
+}
+
+/// Measures ceilings and stages, handing each over as soon as it is known; the bars that follow
+/// from the same run come last.
+pub fn bench(setting: &Setting, mut each: impl FnMut(Measured)) -> Result<()> {
     let memory = ceiling::Memory::measure(setting);
-    memory.figures().for_each(&mut each);
-    stage::scan(setting, &memory).into_iter().for_each(&mut each);
-    stage::compress(setting, &memory).into_iter().for_each(&mut each);
+    memory.figures().map(Measured::Figure).for_each(&mut each);
+    let scan = stage::scan(setting, &memory);
+    scan.iter().cloned().map(Measured::Figure).for_each(&mut each);
+    stage::compress(setting, &memory).into_iter().map(Measured::Figure).for_each(&mut each);
     let disk = stage::disk(setting)?;
-    disk.figures().for_each(&mut each);
+    disk.figures().map(Measured::Figure).for_each(&mut each);
+    bars::scan_bars(&scan).map(Measured::Bar).for_each(&mut each);
+    bars::disk_bars(&disk).map(Measured::Bar).for_each(&mut each);
     Ok(())
 }

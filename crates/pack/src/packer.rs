@@ -19,7 +19,7 @@ use std::thread::JoinHandle;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use standfast_format::{CodecKind, SegmentId};
 use standfast_reduce::{BlockEncoder, CodecSpec, FilterChoice, PageHasher};
-use standfast_store::{HELD_BYTES_MAX, Store};
+use standfast_store::{HELD_BYTES_MAX, Store, keep_signals_away};
 
 use crate::error::{Error, Result};
 use crate::pool::{Pool, PoolBuf};
@@ -103,7 +103,10 @@ impl Packer {
                 let page_bytes = settings.page_bytes;
                 std::thread::Builder::new()
                     .name(format!("sf-encode-{at}"))
-                    .spawn(move || run_encoder(&queue, encoder, &hasher, page_bytes))
+                    .spawn(move || {
+                        keep_signals_away();
+                        run_encoder(&queue, encoder, &hasher, page_bytes);
+                    })
                     .expect("a thread can be started")
             })
             .collect();

@@ -31,6 +31,11 @@ impl PageRef {
     /// A page of zeros.
     pub const ZERO: Self = Self { segment: u32::MAX, slot: u32::MAX };
 
+    /// A page in a slot of a segment of the catalog.
+    pub fn at(segment: u32, slot: u32) -> Self {
+        Self { segment, slot }
+    }
+
     /// Segment number in the catalog and slot, unless it is zero.
     pub fn stored(self) -> Option<(u32, u32)> {
         (self != Self::ZERO).then_some((self.segment, self.slot))

@@ -47,6 +47,19 @@ impl Positions {
         &self.hashes
     }
 
+    /// What is known of a region whose pages are these: where each is, and its hash.
+    pub fn of<'a>(pages: impl Iterator<Item = (PageRef, &'a [u8])>) -> Self {
+        let (mut hashes, mut refs) = (Vec::new(), Vec::new());
+        for (place, hash) in pages {
+            hashes.extend_from_slice(hash);
+            refs.push(place);
+        }
+        hashes.shrink_to_fit();
+        refs.shrink_to_fit();
+        let known = refs.len();
+        Self { hashes, refs, known }
+    }
+
     /// Takes everything as unknown: the next scan hands over every page.
     pub fn forget(&mut self) {
         self.known = 0;

@@ -34,6 +34,14 @@ pub enum Error {
         /// The contradiction.
         why: &'static str,
     },
+    /// A metadata file may be there or not: writing it failed, and nobody could look.
+    #[error("{object}: it may exist or not, for writing it failed: {why}")]
+    Uncertain {
+        /// Name of the file in the store.
+        object: String,
+        /// The failure.
+        why: String,
+    },
     /// A segment is damaged or not the one that belongs there.
     #[error(transparent)]
     Pack(#[from] standfast_pack::Error),
@@ -76,6 +84,7 @@ impl Error {
             Error::Store(source) => source.kind(),
             Error::Object { source, .. } => source.kind(),
             Error::Mismatch { .. } | Error::Page { .. } => Kind::Corrupt,
+            Error::Uncertain { .. } => Kind::Io,
             Error::Pack(source) => source.kind(),
             Error::NoStore { .. }
             | Error::NoCheckpoint { .. }

@@ -28,6 +28,13 @@ pub struct Damaged {
     pub error: Error,
 }
 
+impl Damaged {
+    /// The version that its name tells.
+    pub fn version(&self) -> Option<Version> {
+        name::parse_manifest(&self.object).map(|(version, _)| version)
+    }
+}
+
 /// The checkpoints of one store.
 #[derive(Debug)]
 pub struct Inventory {
@@ -67,16 +74,25 @@ impl Inventory {
                 Err(error) => damaged.push(Damaged { object: object.name, error }),
             }
         }
-        checkpoints.sort_by_key(|manifest| std::cmp::Reverse(manifest.sequence));
+        // Equal sequences happen when a manifest could not be read while the next was written.
+        checkpoints
+            .sort_by_key(|manifest| std::cmp::Reverse((manifest.sequence, manifest.taken_ns)));
         Ok(Self { header, checkpoints, damaged })
     }
 
-    /// The checkpoint with this version.
+    /// The checkpoint with this version, or why it cannot be used.
     pub fn checkpoint(&self, version: Version) -> Result<&Manifest> {
-        self.checkpoints
-            .iter()
-            .find(|manifest| manifest.version == version)
-            .ok_or(Error::NoCheckpoint { version })
+        let found = self.checkpoints.iter().find(|manifest| manifest.version == version);
+        found.ok_or_else(|| {
+            let damaged = self.damaged.iter().find(|damaged| damaged.version() == Some(version));
+            damaged.map_or(Error::NoCheckpoint { version }, |damaged| damaged.error.clone())
+        })
+    }
+
+    /// The largest version there is, readable or not.
+    pub fn version_max(&self) -> Option<Version> {
+        let readable = self.checkpoints.iter().map(|manifest| manifest.version);
+        readable.chain(self.damaged.iter().filter_map(Damaged::version)).max()
     }
 }
 

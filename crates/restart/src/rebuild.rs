@@ -14,7 +14,9 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use standfast_format::{HASH_BYTES_MAX, Image, RegionImage, Run, SegmentRef, StoreHeader};
+use standfast_format::{
+    HASH_BYTES_MAX, Image, RegionImage, Run, SegmentId, SegmentRef, StoreHeader,
+};
 use standfast_pack::{Error as PackError, SegmentReader};
 use standfast_reduce::{BlockDecoder, PageHasher};
 use standfast_store::{AlignedBuf, Store};
@@ -85,6 +87,34 @@ impl Rebuild {
         &self.image
     }
 
+    /// The pages of a region in order: where each is stored (`None`: it is zero) and its hash.
+    pub fn pages<'a>(
+        &'a self,
+        region: &'a RegionImage,
+        zero_hash: &'a [u8],
+    ) -> impl Iterator<Item = (Option<(SegmentId, u32)>, &'a [u8])> {
+        region.runs.iter().flat_map(move |run| {
+            let (pages, stored) = match *run {
+                Run::Zero { pages } => (pages, None),
+                Run::Stored { pages, segment, slot } => (pages, Some((segment, slot))),
+            };
+            (0..pages).map(move |at| match stored {
+                None => (None, zero_hash),
+                Some((segment, slot)) => {
+                    let index = self.readers[segment as usize].index();
+                    (Some((index.id, slot + at)), index.hash_of(slot + at))
+                }
+            })
+        })
+    }
+
+    /// The hash of a page of zeros.
+    pub fn zero_hash(&self) -> Vec<u8> {
+        let mut hash = vec![0; self.hasher.bytes()];
+        self.hasher.hash(&vec![0; self.image.page_bytes as usize], &mut hash);
+        hash
+    }
+
     /// Rebuilds the wanted regions into a sink; `done` counts the bytes that have arrived.
     pub fn rebuild<S: Sink>(
         &self,
@@ -134,14 +164,12 @@ impl Rebuild {
 
     /// Proves that the runs of a region lead to pages with the hashes that were captured.
     fn prove(&self, region: &RegionImage) -> Result<()> {
-        let mut zero = [0; HASH_BYTES_MAX];
-        let zero = &mut zero[..self.hasher.bytes()];
-        self.hasher.hash(&vec![0; self.image.page_bytes as usize], zero);
+        let zero = self.zero_hash();
         let mut digest = blake3::Hasher::new();
         for run in &region.runs {
             match *run {
                 Run::Zero { pages } => (0..pages).for_each(|_| {
-                    digest.update(zero);
+                    digest.update(&zero);
                 }),
                 Run::Stored { pages, segment, slot } => {
                     let index = self.readers[segment as usize].index();

@@ -45,3 +45,4 @@ pub use memory::MemoryStore;
 pub use name::{NAME_BYTES_MAX, check_name, check_prefix};
 #[cfg(feature = "object")]
 pub use object::ObjectStore;
+pub use signals::keep_signals_away;

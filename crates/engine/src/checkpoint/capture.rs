@@ -13,7 +13,7 @@ use standfast_format::{
 };
 use standfast_pack::{Batch, PackSettings, Packer, Pending, SegmentReader, SegmentSettings};
 use standfast_reduce::{Catalog, Changed, Found, PageHasher, PageRef, Positions, Scanner, Target};
-use standfast_restart::Inventory;
+use standfast_restart::{Inventory, Rebuild};
 use standfast_store::Store;
 
 use crate::config::{Config, Dedup, Track};
@@ -53,6 +53,8 @@ pub(crate) struct Capturer {
     catalog_loaded: bool,
     positions: HashMap<String, Positions>,
     references: HashMap<SegmentId, SegmentRef>,
+    /// Segments that could not be read back: nothing new may refer to them.
+    distrusted: HashSet<SegmentId>,
 }
 
 impl Capturer {
@@ -68,6 +70,7 @@ impl Capturer {
             catalog_loaded: config.dedup != Dedup::Time,
             positions: HashMap::new(),
             references: HashMap::new(),
+            distrusted: HashSet::new(),
             config: config.clone(),
             store,
             header: header.clone(),
@@ -115,12 +118,48 @@ impl Capturer {
         let removed: HashSet<&SegmentId> = removed.iter().collect();
         self.catalog.forget(|id| removed.contains(&id));
         self.references.retain(|id, _| !removed.contains(id));
+        self.distrusted.retain(|id| !removed.contains(id));
     }
 
     /// Drops everything that refers to the pages of a failed checkpoint.
     pub(crate) fn forget_attempt(&mut self, segments: &[SegmentId]) {
         self.catalog.forget(|id| segments.contains(&id));
         self.positions.values_mut().for_each(Positions::forget);
+    }
+
+    /// Stores pages again rather than referring to these segments.
+    pub(crate) fn distrust(&mut self, segments: impl Iterator<Item = SegmentId>) {
+        self.distrusted.extend(segments);
+        self.catalog.forget(|id| self.distrusted.contains(&id));
+        self.positions.values_mut().for_each(Positions::forget);
+    }
+
+    /// Takes in what a restart has just put into memory, so that the next checkpoint stores only
+    /// what changed since, however old the segments are.
+    pub(crate) fn restored(&mut self, rebuild: &Rebuild, inventory: &Inventory) {
+        let image = rebuild.image();
+        let same =
+            image.hash == self.config.hash && u64::from(image.page_bytes) == self.config.page.0;
+        if self.config.dedup != Dedup::Time || !same {
+            return;
+        }
+        self.load_catalog(inventory);
+        let zero_hash = rebuild.zero_hash();
+        let numbers: HashMap<SegmentId, u32> = image
+            .segments
+            .iter()
+            .filter_map(|segment| Some((segment.id, self.catalog.number_of(segment.id)?)))
+            .collect();
+        for region in &image.regions {
+            let pages = rebuild.pages(region, &zero_hash).map(|(stored, hash)| match stored {
+                None => Some((PageRef::ZERO, hash)),
+                Some((id, slot)) => Some((PageRef::at(*numbers.get(&id)?, slot), hash)),
+            });
+            // A segment that the catalog does not have: leave this region to look-ups.
+            if let Some(pages) = pages.collect::<Option<Vec<_>>>() {
+                self.positions.insert(region.name.clone(), Positions::of(pages.into_iter()));
+            }
+        }
     }
 
     /// Stops watching: a restart is about to write everything, which would cost a fault a page.
@@ -150,10 +189,7 @@ impl Capturer {
             self.catalog.clear();
             self.positions.values_mut().for_each(Positions::forget);
         }
-        if !self.catalog_loaded {
-            self.load_catalog(inventory);
-            self.catalog_loaded = true;
-        }
+        self.load_catalog(inventory);
     }
 
     fn start_packer(&self) -> Packer {
@@ -171,10 +207,16 @@ impl Capturer {
     /// Enters the pages of earlier checkpoints, oldest first, so that the bound keeps the newest.
     /// A segment that cannot be read is left out: its pages are stored again.
     fn load_catalog(&mut self, inventory: &Inventory) {
+        if std::mem::replace(&mut self.catalog_loaded, true) {
+            return;
+        }
         let mut seen = HashSet::new();
         let mut wanted: Vec<SegmentRef> = Vec::new();
         for manifest in &inventory.checkpoints {
-            wanted.extend(manifest.segments.iter().filter(|segment| seen.insert(segment.id)));
+            let trusted = manifest.segments.iter().filter(|segment| {
+                !self.distrusted.contains(&segment.id) && seen.insert(segment.id)
+            });
+            wanted.extend(trusted);
         }
         for segment in wanted.iter().rev() {
             let Ok(reader) = SegmentReader::open(&*self.store, self.header.id, segment) else {

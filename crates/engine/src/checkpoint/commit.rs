@@ -7,16 +7,20 @@
 //!
 //! Each step is durable before the next begins (the store's contract), so a crash anywhere leaves
 //! the old checkpoints or the old ones and the new one, and files that the next opening removes.
+//!
+//! A failure before step 3 takes its files away again. A failure of step 3 or 4 leaves in doubt
+//! what is there: then the store is asked, and where it does not answer, the doubt is kept.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use standfast_format::{
-    HashKind, Image, ImageRef, JobId, Kind, Level, Manifest, Rank, SegmentId, SegmentRef, name,
+    AttemptId, HashKind, Image, ImageRef, JobId, Kind, Level, Manifest, Rank, SegmentId,
+    SegmentRef, Version, name,
 };
-use standfast_restart::Inventory;
-use standfast_store::{Lock, Store};
+use standfast_restart::{Damaged, Inventory};
+use standfast_store::{Lock, Store, keep_signals_away};
 
 use super::capture::{Draft, elapsed_ns};
 use crate::error::{Error, Result};
@@ -66,6 +70,7 @@ impl Committer {
         let (drafts, queue) = bounded::<(Draft, u64, Inventory)>(1);
         let (done, settled) = bounded(1);
         let run = move || {
+            keep_signals_away();
             for (draft, sequence, mut inventory) in queue {
                 let version = draft.version;
                 let begun = draft.pending.ids().collect();
@@ -117,6 +122,44 @@ fn commit(
     sequence: u64,
     inventory: &mut Inventory,
 ) -> Result<Committed> {
+    let begun: Vec<SegmentId> = draft.pending.ids().collect();
+    let (version, attempt) = (draft.version, draft.attempt);
+    let (manifest, sealed) = write_files(store, settings, draft, sequence).inspect_err(|_| {
+        discard(store, version, attempt, &begun);
+    })?;
+
+    failpoint::pass("commit.before_manifest");
+    let object = name::manifest(version, Level::Local);
+    if let Err(error) = store.put(&object, &manifest.encode()) {
+        let error = Error::from(error);
+        if !in_doubt(store, inventory, object, &error, attempt) {
+            discard(store, version, attempt, &begun);
+        }
+        return Err(error);
+    }
+    failpoint::pass("commit.after_manifest");
+
+    let before = inventory.checkpoints.len();
+    inventory.checkpoints.retain(|other| other.version != version);
+    inventory.damaged.retain(|damaged| damaged.object != object);
+    let replaced = inventory.checkpoints.len() < before;
+    let mut report = Report::of(&manifest, settings.page_bytes);
+    inventory.checkpoints.insert(0, manifest);
+    let (removed, pruned) = prune_beyond(store, settings.keep, replaced, inventory);
+    if let Err(error) = pruned {
+        // The checkpoint exists all the same; what stayed is tried again after the next one.
+        report.notes.push(format!("older checkpoints were not pruned: {error}"));
+    }
+    Ok(Committed { sealed, removed, report })
+}
+
+/// Steps 1 and 2: everything but the manifest, which is returned.
+fn write_files(
+    store: &dyn Store,
+    settings: &CommitSettings,
+    draft: Draft,
+    sequence: u64,
+) -> Result<(Manifest, Vec<SegmentRef>)> {
     let Draft { version, attempt, taken_ns, started, pending, regions, table, mut stats } = draft;
 
     failpoint::pass("commit.before_segments");
@@ -141,7 +184,6 @@ fn commit(
     stats.image_bytes = bytes.len() as u64;
     store.put(&name::image(version, attempt, RANK), &bytes)?;
 
-    failpoint::pass("commit.before_manifest");
     stats.total_ns = elapsed_ns(started);
     let manifest = Manifest {
         job: settings.job,
@@ -155,21 +197,40 @@ fn commit(
         segments,
         stats,
     };
-    store.put(&name::manifest(version, Level::Local), &manifest.encode())?;
-    failpoint::pass("commit.after_manifest");
+    Ok((manifest, sealed))
+}
 
-    inventory.checkpoints.retain(|other| other.version != version);
-    let mut report = Report::of(&manifest, settings.page_bytes);
-    inventory.checkpoints.insert(0, manifest);
-    let removed = match prune_beyond(store, settings.keep, inventory) {
-        Ok(removed) => removed,
-        // The checkpoint exists all the same; what stayed is tried again after the next one.
-        Err(error) => {
-            report.notes.push(format!("older checkpoints were not pruned: {error}"));
-            Vec::new()
-        }
-    };
-    Ok(Committed { sealed, removed, report })
+/// Gives the space of a failed attempt back, as far as the store lets it.
+fn discard(store: &dyn Store, version: Version, attempt: AttemptId, begun: &[SegmentId]) {
+    // Most are not there, and what stays goes with the next prune or opening.
+    let _ = store.remove(&name::image(version, attempt, RANK));
+    for id in begun {
+        let _ = store.remove(&name::segment(*id));
+    }
+}
+
+/// Whether a manifest may be there although writing it was reported to have failed. It is then
+/// in the inventory: as a checkpoint, or as a manifest of unknown contents.
+fn in_doubt(
+    store: &dyn Store,
+    inventory: &mut Inventory,
+    object: String,
+    error: &Error,
+    attempt: AttemptId,
+) -> bool {
+    if refresh(store, inventory) {
+        return inventory.checkpoints.iter().any(|manifest| manifest.attempt == attempt)
+            || inventory.damaged.iter().any(|damaged| damaged.object == object);
+    }
+    let why =
+        standfast_restart::Error::Uncertain { object: object.clone(), why: error.to_string() };
+    inventory.damaged.push(Damaged { object, error: why });
+    true
+}
+
+/// Asks the store what is there; false if it does not answer.
+fn refresh(store: &dyn Store, inventory: &mut Inventory) -> bool {
+    Inventory::read(store).map(|fresh| *inventory = fresh).is_ok()
 }
 
 fn resolve(id: SegmentId, known: Option<SegmentRef>, sealed: &[SegmentRef]) -> SegmentRef {
@@ -178,20 +239,39 @@ fn resolve(id: SegmentId, known: Option<SegmentRef>, sealed: &[SegmentRef]) -> S
         .expect("a segment in the table is known or was just sealed")
 }
 
-/// Removes the checkpoints beyond `keep`, and what only they needed.
-fn prune_beyond(store: &dyn Store, keep: u32, inventory: &mut Inventory) -> Result<Vec<SegmentId>> {
+/// Removes the checkpoints beyond `keep`, and what only they or a replaced one needed. Returns
+/// the segments that are gone, or may be.
+fn prune_beyond(
+    store: &dyn Store,
+    keep: u32,
+    replaced: bool,
+    inventory: &mut Inventory,
+) -> (Vec<SegmentId>, Result<()>) {
     let keep = Keep { newest: keep as usize, versions: Vec::new() };
-    if keep.newest == 0 || inventory.checkpoints.len() <= keep.newest {
-        return Ok(Vec::new());
+    let beyond = keep.newest != 0 && inventory.checkpoints.len() > keep.newest;
+    if !beyond && !replaced {
+        return (Vec::new(), Ok(()));
     }
     // Somebody reads (a verify, an export): nothing is taken away from under them.
     let _lock = match store.lock(Lock::ReadExclusive) {
         Ok(lock) => lock,
-        Err(error) if error.kind() == Kind::Busy => return Ok(Vec::new()),
-        Err(error) => return Err(Error::from(error)),
+        Err(error) if error.kind() == Kind::Busy => return (Vec::new(), Ok(())),
+        Err(error) => return (Vec::new(), Err(error.into())),
     };
-    let plan = prune::plan(inventory, &store.list("")?, &keep);
-    let removed = prune::execute(store, &plan)?;
-    inventory.checkpoints.retain(|manifest| !plan.remove.contains(&manifest.version));
-    Ok(removed)
+    let plan = match store.list("") {
+        Ok(objects) => prune::plan(inventory, &objects, &keep),
+        Err(error) => return (Vec::new(), Err(error.into())),
+    };
+    let pruned = prune::execute(store, &plan);
+    match &pruned {
+        Ok(_) => {
+            inventory.checkpoints.retain(|manifest| !plan.remove.contains(&manifest.version));
+        }
+        // Some are gone, some are not; an old inventory at worst offers what is gone.
+        Err(_) => {
+            refresh(store, inventory);
+        }
+    }
+    // Also those that stayed: nothing may refer to them any more.
+    (plan.segment_ids().collect(), pruned.map(drop))
 }

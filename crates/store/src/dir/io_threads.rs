@@ -83,7 +83,7 @@ impl IoThreads {
             let shared = shared.clone();
             let thread = thread::Builder::new().name(format!("sf-io-{number}"));
             started.threads.push(thread.spawn(move || {
-                signals::keep_away();
+                signals::keep_signals_away();
                 shared.work();
             })?);
         }

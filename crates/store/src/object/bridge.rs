@@ -26,7 +26,7 @@ impl Bridge {
         let runtime = Builder::new_multi_thread()
             .worker_threads(THREADS)
             .thread_name("sf-object")
-            .on_thread_start(signals::keep_away)
+            .on_thread_start(signals::keep_signals_away)
             .enable_all()
             .build()?;
         Ok(Bridge { runtime: Some(runtime) })

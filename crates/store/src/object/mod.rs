@@ -56,6 +56,8 @@ impl ObjectStore {
             .map(|rest| rest.split_once('/').unwrap_or((rest, "")))
             .filter(|(bucket, _)| !bucket.is_empty())
             .ok_or_else(|| refused(location, "an S3 location is s3://bucket/prefix"))?;
+        // Another part of the process may have chosen already; any choice will do.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         // Short: whoever drains retries on its own, and a restart should not hang for minutes.
         let retry = RetryConfig {
             max_retries: 5,

@@ -1,0 +1,57 @@
+# Standfast. `make demo` shows it, `make test` proves it; `make help` lists the rest.
+
+CARGO ?= cargo
+PREFIX ?= /usr/local
+FUZZ_SECONDS ?= 4
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint unit doc fuzz audit bench bars install clean deps-build deps-test
+
+help: ## This list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+
+demo: deps-build ## A solver is killed, restarted, and ends with the same bits
+	$(CARGO) build --locked --release -q -p standfast-cli
+	@./target/release/standfast demo
+
+test: deps-test lint unit doc audit fuzz ## Everything that CI runs
+	@echo "make test: all passed"
+
+lint:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --locked --workspace --all-targets -q -- -D warnings
+
+unit: ## Unit, property, conformance, command, crash and C tests
+	$(CARGO) test --locked --workspace -q
+
+doc: ## The Rust reference, with broken links as errors
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps -q
+
+fuzz: deps-test ## Every decoder, FUZZ_SECONDS each
+	fuzz/run.sh $(FUZZ_SECONDS)
+
+audit: ## Licences, sources, pins and duplicates of dependencies; offline
+	$(CARGO) run --locked -q -p audit
+
+bench: deps-build ## This machine's ceilings and what each stage reaches of them
+	$(CARGO) run --locked --release -q -p standfast-cli -- bench
+
+bars: deps-build ## Every promised figure: value, goal, ceiling
+	$(CARGO) run --locked --release -q -p experiments -- bars
+
+install: deps-build ## Library, header, pkg-config file and command below PREFIX
+	$(CARGO) build --locked --release -q -p standfast-cli -p standfast-c
+	bindings/c/install.sh $(PREFIX)
+	install -D -m 755 target/release/standfast $(PREFIX)/bin/standfast
+	install -d $(PREFIX)/share/man/man1
+	./target/release/standfast man --dir $(PREFIX)/share/man/man1
+
+clean: ## Everything that was built
+	$(CARGO) clean
+	rm -rf fuzz/target fuzz/corpus fuzz/artifacts
+
+deps-build:
+	@scripts/deps.sh build
+
+deps-test:
+	@scripts/deps.sh test

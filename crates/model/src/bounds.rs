@@ -1,0 +1,75 @@
+//! Range checks of plain numbers, each naming its field.
+//!
+//! Data: raw numbers from constructors -> the same number, or [`ModelError::Field`].
+//!
+//! Why plain `f64` and not a type per unit: formulas stay readable; the validated structs of
+//! the other modules keep their fields private, so a bad number cannot get past them.
+//!
+//! Invariants:
+//! - NaN and infinities never pass.
+
+use crate::error::{ModelError, Result};
+
+fn reject(field: &str, rule: &'static str, value: f64) -> ModelError {
+    ModelError::Field { field: field.to_owned(), rule, value }
+}
+
+/// A finite number above zero.
+pub(crate) fn positive(field: &str, value: f64) -> Result<f64> {
+    if value.is_finite() && value > 0.0 {
+        Ok(value)
+    } else {
+        Err(reject(field, "finite and above 0", value))
+    }
+}
+
+/// A finite number, zero allowed.
+pub(crate) fn non_negative(field: &str, value: f64) -> Result<f64> {
+    if value.is_finite() && value >= 0.0 {
+        Ok(value)
+    } else {
+        Err(reject(field, "finite and not negative", value))
+    }
+}
+
+/// A probability or share, both ends included.
+pub(crate) fn share(field: &str, value: f64) -> Result<f64> {
+    if (0.0..=1.0).contains(&value) {
+        Ok(value)
+    } else {
+        Err(reject(field, "between 0 and 1", value))
+    }
+}
+
+/// A share that leaves something: 1 itself is refused.
+pub(crate) fn share_below_one(field: &str, value: f64) -> Result<f64> {
+    if (0.0..1.0).contains(&value) {
+        Ok(value)
+    } else {
+        Err(reject(field, "at least 0 and below 1", value))
+    }
+}
+
+/// A count of at least one.
+pub(crate) fn at_least_one(field: &str, value: u64) -> Result<u64> {
+    if value >= 1 { Ok(value) } else { Err(reject(field, "at least 1", value as f64)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nan_infinite_and_out_of_range_are_refused_by_name() {
+        for bad in [f64::NAN, f64::INFINITY, -1.0] {
+            let text = positive("mtti_s", bad).unwrap_err().to_string();
+            assert!(text.contains("mtti_s"), "{text}");
+            assert!(non_negative("x", bad).is_err());
+            assert!(share("x", bad).is_err());
+        }
+        assert!(positive("x", 0.0).is_err());
+        assert!(share_below_one("x", 1.0).is_err());
+        assert!(at_least_one("x", 0).is_err());
+        assert_eq!(share("x", 1.0), Ok(1.0));
+    }
+}

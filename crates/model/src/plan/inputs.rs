@@ -1,0 +1,148 @@
+//! What the planner is told about job, machine and failures.
+//!
+//! Data: flags and measurements -> [`Inputs`] -> `machine`.
+//!
+//! Invariants:
+//! - [`Inputs::check`] passes before anything is computed; every message names the field.
+
+use serde::Serialize;
+
+use crate::bounds::{at_least_one, non_negative, positive, share, share_below_one};
+use crate::error::Result;
+
+/// A codec as measured, for one node.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CodecInput {
+    /// Its name in the configuration.
+    pub name: String,
+    /// Share of bytes it removes.
+    pub factor: f64,
+    /// Raw bytes per second when compressing.
+    pub compress_bps: f64,
+    /// Raw bytes per second when decompressing.
+    pub decompress_bps: f64,
+}
+
+/// Everything a plan depends on. Rates are bytes per second and per node unless said otherwise.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Inputs {
+    /// Nodes of the job.
+    pub nodes: u64,
+    /// Protected memory per node.
+    pub bytes_per_node: f64,
+    /// Share of it that a checkpoint has to store, after dedup.
+    pub changed_share: f64,
+    /// Mean time between failures of the whole job.
+    pub mtti_s: f64,
+    /// Share of failures that leave every node's data in place.
+    pub process_share: f64,
+    /// Mean number of nodes that an incident takes down.
+    pub nodes_per_incident: f64,
+    /// Wanted chance that the ring survives such an incident.
+    pub survival: f64,
+    /// How fast pages are captured into the pool while the job stands still.
+    pub capture_bps: f64,
+    /// Local storage, writing.
+    pub local_write_bps: f64,
+    /// Local storage, reading.
+    pub local_read_bps: f64,
+    /// Network between two nodes.
+    pub network_bps: f64,
+    /// Latency of the network.
+    pub network_latency_s: f64,
+    /// Erasure coding.
+    pub encode_bps: f64,
+    /// Global store, writing, all nodes together.
+    pub global_write_bps: f64,
+    /// Global store, reading, all nodes together.
+    pub global_read_bps: f64,
+    /// Codecs to choose from; none is always an option.
+    pub codecs: Vec<CodecInput>,
+    /// Whether an agent encodes and drains in the background.
+    pub background: bool,
+    /// Most memory per node the pool may take.
+    pub pool_bytes_max: f64,
+    /// Room on local storage per node, where known.
+    pub local_bytes: Option<f64>,
+    /// Largest group to consider.
+    pub group_max: u64,
+    /// Time to get the job running again, before any data is read.
+    pub relaunch_s: f64,
+}
+
+impl Inputs {
+    /// A mid-sized cluster, for examples and as a start.
+    pub fn example() -> Self {
+        Self {
+            nodes: 128,
+            bytes_per_node: 64e9,
+            changed_share: 0.6,
+            mtti_s: 8.0 * 3600.0,
+            process_share: 0.4,
+            nodes_per_incident: 1.2,
+            survival: 0.99,
+            capture_bps: 8e9,
+            local_write_bps: 1.5e9,
+            local_read_bps: 2.5e9,
+            network_bps: 10e9,
+            network_latency_s: 2e-6,
+            encode_bps: 5e9,
+            global_write_bps: 20e9,
+            global_read_bps: 20e9,
+            codecs: vec![
+                CodecInput {
+                    name: "lz4".to_owned(),
+                    factor: 0.2,
+                    compress_bps: 4e9,
+                    decompress_bps: 8e9,
+                },
+                CodecInput {
+                    name: "zstd:1".to_owned(),
+                    factor: 0.3,
+                    compress_bps: 2e9,
+                    decompress_bps: 4e9,
+                },
+            ],
+            background: true,
+            pool_bytes_max: 4e9,
+            local_bytes: None,
+            group_max: 16,
+            relaunch_s: 60.0,
+        }
+    }
+
+    /// Refuses what no machine can be.
+    pub fn check(&self) -> Result<()> {
+        at_least_one("nodes", self.nodes)?;
+        at_least_one("group_max", self.group_max)?;
+        positive("bytes_per_node", self.bytes_per_node)?;
+        positive("changed_share", share("changed_share", self.changed_share)?)?;
+        positive("mtti_s", self.mtti_s)?;
+        share("process_share", self.process_share)?;
+        share("survival", self.survival)?;
+        positive("nodes_per_incident", self.nodes_per_incident)?;
+        for (field, rate) in [
+            ("capture_bps", self.capture_bps),
+            ("local_write_bps", self.local_write_bps),
+            ("local_read_bps", self.local_read_bps),
+            ("network_bps", self.network_bps),
+            ("encode_bps", self.encode_bps),
+            ("global_write_bps", self.global_write_bps),
+            ("global_read_bps", self.global_read_bps),
+            ("pool_bytes_max", self.pool_bytes_max),
+        ] {
+            positive(field, rate)?;
+        }
+        non_negative("network_latency_s", self.network_latency_s)?;
+        non_negative("relaunch_s", self.relaunch_s)?;
+        if let Some(room) = self.local_bytes {
+            positive("local_bytes", room)?;
+        }
+        for codec in &self.codecs {
+            share_below_one("codec factor", codec.factor)?;
+            positive("compress_bps", codec.compress_bps)?;
+            positive("decompress_bps", codec.decompress_bps)?;
+        }
+        Ok(())
+    }
+}

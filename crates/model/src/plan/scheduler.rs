@@ -1,0 +1,95 @@
+//! Node count from the scheduler's environment.
+//!
+//! Data: a map of variables -> [`Allocation`]; nothing is read from the process itself.
+//!
+//! Invariants:
+//! - A variable that is there but makes no sense is an error, not a silent default.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use crate::error::{ModelError, Result};
+
+/// What the scheduler says about the job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Allocation {
+    /// Nodes of the job.
+    pub nodes: u64,
+    /// The variable that said so.
+    pub source: &'static str,
+}
+
+/// Variables that hold a plain node count: Slurm, PBS, LSF's own count.
+const COUNTS: [&str; 3] = ["SLURM_JOB_NUM_NODES", "SLURM_NNODES", "PBS_NUM_NODES"];
+
+/// Finds the node count; none outside a job.
+pub fn allocation(environment: &BTreeMap<String, String>) -> Result<Option<Allocation>> {
+    for source in COUNTS {
+        if let Some(text) = environment.get(source) {
+            let nodes = text.trim().parse().ok().filter(|nodes| *nodes > 0);
+            let nodes = nodes.ok_or_else(|| bad(source, text))?;
+            return Ok(Some(Allocation { nodes, source }));
+        }
+    }
+    // LSF names each host with its slots, or each slot with its host.
+    if let Some(text) = environment.get("LSB_MCPU_HOSTS") {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let slots = words.iter().skip(1).step_by(2);
+        let sound = !words.is_empty()
+            && words.len().is_multiple_of(2)
+            && slots.into_iter().all(|slot| slot.parse::<u64>().is_ok());
+        if !sound {
+            return Err(bad("LSB_MCPU_HOSTS", text));
+        }
+        let nodes = words.iter().step_by(2).collect::<BTreeSet<_>>().len() as u64;
+        return Ok(Some(Allocation { nodes, source: "LSB_MCPU_HOSTS" }));
+    }
+    if let Some(text) = environment.get("LSB_HOSTS") {
+        let nodes = text.split_whitespace().collect::<BTreeSet<_>>().len() as u64;
+        if nodes == 0 {
+            return Err(bad("LSB_HOSTS", text));
+        }
+        return Ok(Some(Allocation { nodes, source: "LSB_HOSTS" }));
+    }
+    Ok(None)
+}
+
+fn bad(variable: &str, text: &str) -> ModelError {
+    ModelError::Incomplete {
+        input: "scheduler environment",
+        reason: format!("{variable} is {text:?}, which gives no node count"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nodes(name: &str, value: &str) -> Result<Option<u64>> {
+        let environment = BTreeMap::from([(name.to_owned(), value.to_owned())]);
+        Ok(allocation(&environment)?.map(|found| found.nodes))
+    }
+
+    #[test]
+    fn three_schedulers_are_understood() {
+        assert_eq!(nodes("SLURM_JOB_NUM_NODES", "128").unwrap(), Some(128));
+        assert_eq!(nodes("PBS_NUM_NODES", " 4 ").unwrap(), Some(4));
+        assert_eq!(nodes("LSB_MCPU_HOSTS", "a 4 b 4 c 2").unwrap(), Some(3));
+        assert_eq!(nodes("LSB_HOSTS", "a a b").unwrap(), Some(2));
+        assert_eq!(nodes("HOME", "/root").unwrap(), None);
+    }
+
+    #[test]
+    fn nonsense_names_the_variable() {
+        for (name, value) in [
+            ("SLURM_JOB_NUM_NODES", "many"),
+            ("PBS_NUM_NODES", "0"),
+            ("LSB_MCPU_HOSTS", "a 4 b"),
+            ("LSB_HOSTS", " "),
+        ] {
+            let text = nodes(name, value).unwrap_err().to_string();
+            assert!(text.contains(name), "{text}");
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! What if an input is wrong: the same plan on another machine, and a new plan for it.
+//!
+//! Data: [`Inputs`] and the chosen plan -> [`Sensitivity`] cases.
+
+use serde::Serialize;
+
+use super::Inputs;
+use super::machine::{Chosen, Machine};
+use crate::error::Result;
+
+/// One "what if".
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Sensitivity {
+    /// What is different.
+    pub change: String,
+    /// Efficiency if the plan is kept.
+    pub efficiency_kept: f64,
+    /// Efficiency with a plan of its own.
+    pub efficiency_replanned: f64,
+    /// Interval of that plan.
+    pub interval_s: f64,
+}
+
+type Change = fn(&mut Inputs);
+
+const CHANGES: [(&str, Change); 7] = [
+    ("MTTI is half", |i| i.mtti_s *= 0.5),
+    ("MTTI is double", |i| i.mtti_s *= 2.0),
+    ("global bandwidth is half", |i| {
+        i.global_write_bps *= 0.5;
+        i.global_read_bps *= 0.5;
+    }),
+    ("local bandwidth is half", |i| {
+        i.local_write_bps *= 0.5;
+        i.local_read_bps *= 0.5;
+    }),
+    ("capture is half as fast", |i| i.capture_bps *= 0.5),
+    ("twice as much changes", |i| {
+        i.changed_share = (2.0 * i.changed_share).min(1.0);
+    }),
+    ("no process failures", |i| i.process_share = 0.0),
+];
+
+pub(crate) fn cases(inputs: &Inputs, chosen: &Chosen) -> Result<Vec<Sensitivity>> {
+    CHANGES
+        .iter()
+        .map(|(change, apply)| {
+            let mut other = inputs.clone();
+            apply(&mut other);
+            let kept = Machine::with_codec(&other, &chosen.machine.codec_name)?;
+            let replanned = Machine::best(&other)?;
+            Ok(Sensitivity {
+                change: (*change).to_owned(),
+                efficiency_kept: kept.outcome(&chosen.pattern)?.efficiency,
+                efficiency_replanned: replanned.outcome.efficiency,
+                interval_s: replanned.pattern.interval_s,
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_plan_is_never_worse_than_the_kept_one() {
+        for background in [true, false] {
+            let inputs = Inputs { background, ..Inputs::example() };
+            let chosen = Machine::best(&inputs).unwrap();
+            for case in cases(&inputs, &chosen).unwrap() {
+                // A tie between codecs may cost up to a thousandth.
+                assert!(case.efficiency_replanned >= case.efficiency_kept - 2e-3, "{case:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! What the star encoding costs.
+//!
+//! Data: network and arithmetic rates -> [`StarCost`] -> time of a group's encoding, block size.
+//!
+//! In each of `m` rounds every node sends a block to another one, which multiplies and adds. All
+//! groups work at once, so the time does not depend on the size of the job.
+//!
+//! Invariants:
+//! - A block is never larger than the checkpoint.
+
+use crate::bounds::{at_least_one, non_negative, positive};
+use crate::error::Result;
+
+/// Cost constants of the star encoding between two nodes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StarCost {
+    latency_s: f64,
+    transfer_s_per_byte: f64,
+    multiply_s_per_byte: f64,
+}
+
+impl StarCost {
+    /// Network latency, network rate, and the rate of one multiplication or addition.
+    pub fn new(latency_s: f64, network_bps: f64, multiply_bps: f64) -> Result<Self> {
+        Ok(Self {
+            latency_s: non_negative("latency_s", latency_s)?,
+            transfer_s_per_byte: 1.0 / positive("network_bps", network_bps)?,
+            multiply_s_per_byte: 1.0 / positive("multiply_bps", multiply_bps)?,
+        })
+    }
+
+    /// Encoding time: `m` rounds over every block, each one message, one product, one sum.
+    pub fn time_s(&self, bytes: f64, shards: u64, block_bytes: f64) -> Result<f64> {
+        let bytes = positive("bytes", bytes)?;
+        let block = positive("block_bytes", block_bytes)?.min(bytes);
+        at_least_one("m", shards)?;
+        let blocks = (bytes / block * (1.0 - 1e-12)).ceil();
+        let per_byte = self.transfer_s_per_byte + 2.0 * self.multiply_s_per_byte;
+        Ok(shards as f64 * blocks * (self.latency_s + per_byte * block))
+    }
+
+    /// The block size with the least time under a memory limit: equal blocks, as few as fit.
+    pub fn best_block_bytes(&self, bytes: f64, block_bytes_max: f64) -> Result<f64> {
+        let bytes = positive("bytes", bytes)?;
+        let limit = positive("block_bytes_max", block_bytes_max)?;
+        Ok(bytes / (bytes / limit * (1.0 - 1e-12)).ceil().max(1.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_best_block_is_the_largest_that_fits() {
+        let cost = StarCost::new(1e-4, 2.5e9, 1e9).unwrap();
+        let (bytes, limit) = (1e9, 3e7);
+        let best = cost.best_block_bytes(bytes, limit).unwrap();
+        assert!(best <= limit);
+        let time = cost.time_s(bytes, 4, best).unwrap();
+        for block in [1e4, 1e6, 1e7, 2.9e7, 3e7] {
+            assert!(cost.time_s(bytes, 4, block).unwrap() >= time * (1.0 - 1e-9));
+        }
+        let text = StarCost::new(0.0, 0.0, 1.0).unwrap_err().to_string();
+        assert!(text.contains("network_bps"), "{text}");
+    }
+
+    /// Plays every message, product and sum of one node, one after the other.
+    #[test]
+    fn played_step_by_step_the_time_is_the_same() {
+        let (latency, network, multiply) = (1e-4, 2.5e9, 1e9);
+        let cost = StarCost::new(latency, network, multiply).unwrap();
+        for (bytes, block, shards) in [(1e8, 1e6, 3u64), (7e7, 1e7, 8)] {
+            let mut clock = 0.0;
+            let mut encoded = 0.0;
+            while encoded < bytes {
+                for _ in 0..shards {
+                    clock += latency + block / network;
+                    clock += block / multiply;
+                    clock += block / multiply;
+                }
+                encoded += block;
+            }
+            let formula = cost.time_s(bytes, shards, block).unwrap();
+            assert!((clock / formula - 1.0).abs() < 1e-9, "{clock} {formula}");
+        }
+    }
+}

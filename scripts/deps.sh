@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Installs the system packages that a target needs and that are missing: deps.sh TARGET
+#   build  a C compiler (for the codecs written in C)
+#   test   also a C++ compiler (fuzzing), pkg-config (C examples), xfsprogs (power loss)
+# Debian and its relatives are served; elsewhere it says what is needed.
+set -euo pipefail
+export PATH="$PATH:/usr/sbin:/sbin"
+
+declare -A needs=([gcc]=gcc [cc]=gcc)
+if [ "${1:-build}" = test ]; then
+    needs+=([g++]=g++ [pkg-config]=pkg-config [mkfs.xfs]=xfsprogs [xfs_io]=xfsprogs)
+fi
+
+if ! command -v cargo >/dev/null; then
+    echo "deps: Rust is missing; see https://rustup.rs" >&2
+    exit 1
+fi
+missing=()
+for command in "${!needs[@]}"; do
+    command -v "$command" >/dev/null || missing+=("${needs[$command]}")
+done
+[ ${#missing[@]} -eq 0 ] && exit 0
+mapfile -t missing < <(printf '%s\n' "${missing[@]}" | sort -u)
+
+if ! command -v apt-get >/dev/null; then
+    echo "deps: please install: ${missing[*]}" >&2
+    exit 1
+fi
+as_root=()
+[ "$(id -u)" -eq 0 ] || as_root=(sudo)
+echo "deps: installing ${missing[*]}" >&2
+"${as_root[@]}" apt-get update -qq
+DEBIAN_FRONTEND=noninteractive "${as_root[@]}" \
+    apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
