@@ -71,6 +71,12 @@ pub enum Error {
     /// Version 0 is kept for "choose one for me".
     #[error("checkpoint versions start at 1")]
     VersionZero,
+    /// A check of Standfast's own logic failed; stderr has the place.
+    #[error("Standfast is broken: {what} the checkpoint panicked; please report it")]
+    Broken {
+        /// What it was doing.
+        what: &'static str,
+    },
     /// The system gives no random numbers.
     #[error("the operating system gives no random numbers: {0}")]
     Random(String),
@@ -92,6 +98,7 @@ impl Error {
             | Error::VersionZero => Kind::Invalid,
             Error::Unreachable { .. } => Kind::Unsupported,
             Error::Random(_) => Kind::Io,
+            Error::Broken { .. } => Kind::Bug,
         }
     }
 }

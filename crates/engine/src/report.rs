@@ -33,7 +33,7 @@ impl Report {
 
     /// Bytes that this checkpoint added to the store.
     pub fn stored_bytes(&self) -> u64 {
-        self.stats.segment_bytes + self.stats.image_bytes
+        self.stats.segment_bytes.saturating_add(self.stats.image_bytes)
     }
 
     /// Bytes of those that are not page contents.
@@ -82,17 +82,18 @@ pub fn human_ns(ns: u64) -> String {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let stats = &self.stats;
-        let page = u64::from(self.page_bytes);
+        // Figures come from a file: they may be nonsense, the report must not fail on them.
+        let bytes = |pages: u64| pages.saturating_mul(u64::from(self.page_bytes));
         let mut line = |word: &str, bytes: u64, rest: String| {
             writeln!(f, "  {word:<11}{:>12}  {rest}", human_bytes(bytes))
         };
         let share = |pages: u64| format!("{:>5.1} %", percent(pages, stats.pages));
         line("captured", stats.captured_bytes, format!("{} pages", stats.pages))?;
-        line("zero", stats.zero_pages * page, share(stats.zero_pages))?;
-        line("duplicate", stats.duplicate_pages * page, share(stats.duplicate_pages))?;
-        line("old", stats.old_pages * page, share(stats.old_pages))?;
-        line("new", stats.new_pages * page, share(stats.new_pages))?;
-        let ratio = ratio(stats.new_pages * page, stats.compressed_bytes);
+        line("zero", bytes(stats.zero_pages), share(stats.zero_pages))?;
+        line("duplicate", bytes(stats.duplicate_pages), share(stats.duplicate_pages))?;
+        line("old", bytes(stats.old_pages), share(stats.old_pages))?;
+        line("new", bytes(stats.new_pages), share(stats.new_pages))?;
+        let ratio = ratio(bytes(stats.new_pages), stats.compressed_bytes);
         line("compressed", stats.compressed_bytes, format!("{ratio:>5.2} x smaller than new"))?;
         let metadata = percent(self.metadata_bytes(), stats.captured_bytes);
         line("stored", self.stored_bytes(), format!("metadata {metadata:.2} % of captured"))?;

@@ -144,6 +144,8 @@ impl Capturer {
             return;
         }
         self.load_catalog(inventory);
+        // What was just read is there, also where pruning failed and nobody knew.
+        self.references.extend(image.segments.iter().map(|segment| (segment.id, *segment)));
         let zero_hash = rebuild.zero_hash();
         let numbers: HashMap<SegmentId, u32> = image
             .segments

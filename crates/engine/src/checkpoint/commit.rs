@@ -11,6 +11,7 @@
 //! A failure before step 3 takes its files away again. A failure of step 3 or 4 leaves in doubt
 //! what is there: then the store is asked, and where it does not answer, the doubt is kept.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -74,7 +75,12 @@ impl Committer {
             for (draft, sequence, mut inventory) in queue {
                 let version = draft.version;
                 let begun = draft.pending.ids().collect();
-                let outcome = commit(&*store, &settings, draft, sequence, &mut inventory);
+                let committing = AssertUnwindSafe(|| {
+                    commit(&*store, &settings, draft, sequence, &mut inventory)
+                });
+                // Whoever waits for this checkpoint must not wait for ever.
+                let outcome =
+                    catch_unwind(committing).unwrap_or(Err(Error::Broken { what: "committing" }));
                 let progress = match &outcome {
                     Ok(_) => Progress::Done(Level::Local),
                     Err(error) => Progress::Failed(error.clone()),

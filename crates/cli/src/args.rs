@@ -1,0 +1,226 @@
+//! Every command and option, defined once: parsing, help, man pages and completions come from
+//! here. What helps people further (examples, JSON lines, exit codes) is in [`crate::manual`].
+
+use std::path::PathBuf;
+
+use clap::{Args, CommandFactory, Parser, Subcommand};
+
+use crate::manual;
+
+/// Checkpoint/restart for parallel programs: look into stores, check them, take data out.
+#[derive(Parser)]
+#[command(name = "standfast", version, max_term_width = 100, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What every command understands.
+#[derive(Args)]
+pub(crate) struct Global {
+    /// Directory or URL below which every job has its store
+    #[arg(long, global = true, value_name = "DIR|URL", help_heading = "Global options")]
+    pub(crate) store: Option<String>,
+    /// Name of the job; may be left out where the store holds only one
+    #[arg(long, global = true, value_name = "NAME", help_heading = "Global options")]
+    pub(crate) job: Option<String>,
+    /// Results as JSON lines, each with a "type"
+    #[arg(long, global = true, help_heading = "Global options")]
+    pub(crate) json: bool,
+    /// No progress, no remarks: results and errors only
+    #[arg(short, long, global = true, help_heading = "Global options")]
+    pub(crate) quiet: bool,
+}
+
+/// The commands.
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Kill a heat solver in mid-run, restart it, and get the same answer
+    Demo(DemoArgs),
+    /// List jobs and their checkpoints
+    Ls,
+    /// Tell what a checkpoint holds and what each stage saved
+    Show(ShowArgs),
+    /// Check every manifest, image, segment and page
+    Verify(VerifyArgs),
+    /// Compare two checkpoints page by page, without reading their data
+    Diff(DiffArgs),
+    /// Write the regions of a checkpoint to raw files
+    Export(ExportArgs),
+    /// Remove old checkpoints and what only they needed
+    Prune(PruneArgs),
+    /// Print every effective setting and where it came from
+    Config(ConfigArgs),
+    /// Measure this machine's ceilings and what each stage reaches of them
+    Bench(BenchArgs),
+    /// Print completions for a shell
+    Completions(CompletionsArgs),
+    /// Print the manual page, or write all of them to a directory
+    Man(ManArgs),
+    #[command(hide = true)]
+    DemoWorker(WorkerArgs),
+}
+
+/// Arguments of `demo`.
+#[derive(Args)]
+pub(crate) struct DemoArgs {
+    /// Cells along each side of the plate
+    #[arg(long, default_value_t = 1024, value_parser = clap::value_parser!(u32).range(16..=8192))]
+    pub(crate) size: u32,
+    /// Steps in time
+    #[arg(long, default_value_t = 1500, value_parser = clap::value_parser!(u64).range(10..))]
+    pub(crate) steps: u64,
+    /// Steps between checkpoints; at most a fifth of all steps
+    #[arg(long, value_name = "STEPS", default_value_t = 125,
+        value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) every: u64,
+}
+
+/// Arguments of the demonstration's solver, which the demonstration itself starts.
+#[derive(Args)]
+pub(crate) struct WorkerArgs {
+    #[arg(long)]
+    pub(crate) size: u32,
+    #[arg(long)]
+    pub(crate) steps: u64,
+    #[arg(long)]
+    pub(crate) every: u64,
+    /// Where the answer is written
+    #[arg(long)]
+    pub(crate) answer: PathBuf,
+    /// Protect the field and take checkpoints
+    #[arg(long)]
+    pub(crate) protect: bool,
+}
+
+/// Arguments of `show`.
+#[derive(Args)]
+pub(crate) struct ShowArgs {
+    /// Which checkpoint; the newest if left out
+    pub(crate) version: Option<u64>,
+}
+
+/// Arguments of `verify`.
+#[derive(Args)]
+pub(crate) struct VerifyArgs {
+    /// Only these checkpoints; everything if left out
+    #[arg(value_name = "VERSION")]
+    pub(crate) versions: Vec<u64>,
+    /// Check names, lengths, digests and references, but read no data
+    #[arg(long)]
+    pub(crate) quick: bool,
+}
+
+/// Arguments of `diff`.
+#[derive(Args)]
+pub(crate) struct DiffArgs {
+    /// The one checkpoint
+    #[arg(value_name = "A")]
+    pub(crate) before: u64,
+    /// The other checkpoint
+    #[arg(value_name = "B")]
+    pub(crate) after: u64,
+    /// List the ranges of bytes that differ, in whole pages
+    #[arg(long)]
+    pub(crate) ranges: bool,
+}
+
+/// Arguments of `export`.
+#[derive(Args)]
+pub(crate) struct ExportArgs {
+    /// Which checkpoint
+    pub(crate) version: u64,
+    /// Directory for the files; made if need be
+    #[arg(long, value_name = "DIR")]
+    pub(crate) to: PathBuf,
+    /// Only this region (may be given several times)
+    #[arg(long, value_name = "NAME")]
+    pub(crate) region: Vec<String>,
+    /// Replace files that exist
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+/// Arguments of `prune`.
+#[derive(Args)]
+pub(crate) struct PruneArgs {
+    /// Keep so many of the newest checkpoints [default: the setting `keep`]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) keep: Option<u32>,
+    /// Keep this checkpoint in any case (may be given several times)
+    #[arg(long, value_name = "VERSION")]
+    pub(crate) keep_version: Vec<u64>,
+    /// Do it without asking
+    #[arg(long)]
+    pub(crate) yes: bool,
+}
+
+/// Arguments of `config`.
+#[derive(Args)]
+pub(crate) struct ConfigArgs {
+    /// Print the reference of all settings (Markdown)
+    #[arg(long, conflicts_with = "toml")]
+    pub(crate) reference: bool,
+    /// Print a commented standfast.toml to start from
+    #[arg(long)]
+    pub(crate) toml: bool,
+}
+
+/// Arguments of `bench`.
+#[derive(Args)]
+pub(crate) struct BenchArgs {
+    /// MiB of memory to protect and of data to write
+    #[arg(long, default_value_t = 1024, value_parser = clap::value_parser!(u32).range(16..=65536))]
+    pub(crate) mib: u32,
+    /// Directory on the file system to measure [default: the directory for temporary files]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+    /// Repetitions; the best counts
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(crate) rounds: u32,
+}
+
+/// Arguments of `completions`.
+#[derive(Args)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// Arguments of `man`.
+#[derive(Args)]
+pub(crate) struct ManArgs {
+    /// Write standfast.1 and a page per command to this directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+/// The whole definition, with what the manual adds to each command's help.
+pub(crate) fn command() -> clap::Command {
+    let mut command = Cli::command().after_help(manual::exit_codes());
+    for page in manual::PAGES {
+        command = command.mut_subcommand(page.command, |own| own.after_help(page.help()));
+    }
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn every_visible_command_has_its_page() {
+        let command = command();
+        for own in command.get_subcommands().filter(|own| !own.is_hide_set()) {
+            let name = own.get_name();
+            assert!(manual::PAGES.iter().any(|page| page.command == name), "{name} has no page");
+        }
+    }
+}

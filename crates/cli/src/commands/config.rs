@@ -1,0 +1,98 @@
+//! `config`: every setting, from the one table that also reads them.
+
+use std::process::ExitCode;
+
+use serde_json::json;
+use standfast::config::{FILE, KEYS, Key, Loaded, Origin, PREFIX};
+
+use crate::args::{ConfigArgs, Global};
+use crate::escape;
+use crate::failure::Result;
+use crate::output::{Align, Column, FAINT, Output};
+use crate::place;
+
+/// Prints the effective settings, the reference or a file to start from.
+pub(crate) fn run(global: &Global, args: &ConfigArgs, output: &Output) -> Result<ExitCode> {
+    if args.reference {
+        reference(output)?;
+    } else if args.toml {
+        template(output)?;
+    } else {
+        effective(&place::load(global)?, output)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn effective(loaded: &Loaded, output: &Output) -> Result<()> {
+    let mut rows = Vec::new();
+    for key in KEYS {
+        let value = (key.show)(&loaded.config);
+        let origin = origin(loaded, key);
+        record(key, Some((&value, &origin)), output)?;
+        rows.push(vec![key.name.to_owned(), escape::name(&value), escape::name(&origin)]);
+    }
+    let columns =
+        [Column("SETTING", Align::Left), Column("VALUE", Align::Left), Column("FROM", Align::Left)];
+    output.table(&columns, rows)?;
+    let where_from = format!(
+        "\n  sources, later ones win: default, {FILE} (or the file that {PREFIX}CONFIG names), \
+         {PREFIX}NAME, the call"
+    );
+    output.line(output.paint(FAINT, where_from))
+}
+
+fn origin(loaded: &Loaded, key: &Key) -> String {
+    match loaded.origin(key.name) {
+        Origin::Call => format!("option --{}", key.name),
+        origin => origin.to_string(),
+    }
+}
+
+fn record(key: &Key, effective: Option<(&str, &str)>, output: &Output) -> Result<()> {
+    let (value, origin) = effective.unzip();
+    output.record(
+        "setting",
+        json!({
+            "name": key.name, "value": value, "origin": origin, "default": key.default,
+            "help": key.help,
+        }),
+    )
+}
+
+/// All settings as a Markdown table.
+fn reference(output: &Output) -> Result<()> {
+    output.line("| setting | default | variable | meaning |\n|---|---|---|---|")?;
+    for key in KEYS {
+        record(key, None, output)?;
+        output.line(format_args!(
+            "| `{}` | `{}` | `{}` | {} |",
+            key.name,
+            key.default,
+            variable(key),
+            key.help.replace('|', "\\|")
+        ))?;
+    }
+    Ok(())
+}
+
+fn template(output: &Output) -> Result<()> {
+    output.line(format_args!(
+        "# {FILE}: settings of Standfast. Every line shows a default; uncomment to change it.\n\
+         # {PREFIX}NAME variables and the program's own call win over this file.\n\
+         # 'standfast config' prints what is in effect."
+    ))?;
+    for key in KEYS {
+        record(key, None, output)?;
+        let is_number = key.default.bytes().all(|byte| byte.is_ascii_digit());
+        let quote = if is_number { "" } else { "\"" };
+        output.line(format_args!(
+            "\n# {}\n#{} = {quote}{}{quote}",
+            key.help, key.name, key.default
+        ))?;
+    }
+    Ok(())
+}
+
+fn variable(key: &Key) -> String {
+    format!("{PREFIX}{}", key.name.to_ascii_uppercase())
+}

@@ -1,0 +1,227 @@
+//! The manual: examples, what to do next, JSON lines and exit codes, each written once.
+//!
+//! Data: [`PAGES`] and the table of kinds -> the end of every `--help`, and the sections
+//! EXAMPLES, NEXT, JSON LINES and EXIT STATUS of the man pages.
+
+use std::fmt::Write as _;
+
+use standfast::Kind;
+
+/// What a command's help says beyond its options.
+pub(crate) struct Page {
+    /// The command's name.
+    pub(crate) command: &'static str,
+    /// A command line and what it does.
+    pub(crate) examples: &'static [(&'static str, &'static str)],
+    /// What people usually do after it.
+    pub(crate) next: &'static str,
+    /// Types of its JSON lines, with their fields.
+    pub(crate) json: &'static [(&'static str, &'static str)],
+}
+
+/// A page per command.
+pub(crate) const PAGES: &[Page] = &[
+    Page {
+        command: "demo",
+        examples: &[
+            ("standfast demo", "in a temporary directory, a few seconds"),
+            ("standfast --store /tmp/sf demo", "keeps the checkpoints to look at"),
+        ],
+        next: "protect your own program's memory: docs/TUTORIAL.md takes this solver as its example",
+        json: &[
+            ("demo", "size, steps, every, protected_bytes, store"),
+            ("act", "act (undisturbed, killed, restarted), steps, seconds"),
+            ("checkpoint", "version, step, stored_bytes, captured_bytes, blocked_ns, total_ns"),
+            ("killed", "signal, step, checkpoints"),
+            ("restarted", "version, step, steps_lost, passed_over"),
+            ("compared", "identical, bytes, digest, digest_undisturbed"),
+            ("totals", "checkpoints, stats, page_bytes, stored_bytes, running_seconds"),
+        ],
+    },
+    Page {
+        command: "ls",
+        examples: &[
+            ("standfast ls", "all jobs of the configured store"),
+            ("standfast --store /scratch/sf --job heat ls", "one job elsewhere"),
+        ],
+        next: "standfast show VERSION tells what a checkpoint holds",
+        json: &[
+            ("job", "job, store, checkpoints, stored_bytes"),
+            (
+                "checkpoint",
+                "job, version, sequence, newest, taken, taken_ns, level, ranks, captured_bytes, stored_bytes, ratio",
+            ),
+            ("damaged", "job, object, kind, what"),
+        ],
+    },
+    Page {
+        command: "show",
+        examples: &[
+            ("standfast show", "the newest checkpoint"),
+            ("standfast show 12", "a given one"),
+        ],
+        next: "standfast verify VERSION checks its data, standfast export VERSION --to DIR takes it out",
+        json: &[
+            (
+                "checkpoint",
+                "job, version, sequence, taken, taken_ns, level, ranks, survives, page_bytes, hash, stats, stored_bytes, metadata_bytes",
+            ),
+            ("region", "rank, region, bytes, elem, pages, zero_pages, own_pages, old_pages, runs"),
+            ("segment", "segment, bytes, slots, used_slots, origin (own, old, unreadable)"),
+        ],
+    },
+    Page {
+        command: "verify",
+        examples: &[
+            ("standfast verify", "everything, each segment read once"),
+            ("standfast verify 12", "what checkpoint 12 needs"),
+            ("standfast verify --quick", "all but the data; seconds for any size"),
+        ],
+        next: "a restart passes over damaged checkpoints by itself; standfast prune removes old ones",
+        json: &[
+            ("damage", "object, kind, what, count, checkpoints"),
+            ("orphan", "object, bytes"),
+            ("verdict", "ok, quick, checkpoints, sound, damaged, segments, bytes, seconds"),
+        ],
+    },
+    Page {
+        command: "diff",
+        examples: &[
+            ("standfast diff 3 4", "which regions changed, and how much"),
+            ("standfast diff 3 4 --ranges", "also where, in bytes"),
+        ],
+        next: "standfast export VERSION --to DIR --region NAME takes a changed region out of each",
+        json: &[
+            (
+                "region",
+                "rank, region, state (same, changed, resized, added, removed), bytes_before, bytes_after, pages_changed, bytes_changed",
+            ),
+            ("range", "rank, region, start, end"),
+            ("summary", "before, after, regions_changed, pages_changed, bytes_changed"),
+        ],
+    },
+    Page {
+        command: "export",
+        examples: &[
+            ("standfast export 12 --to out", "every region, and out/index.json to find them"),
+            ("standfast export 12 --to out --region temperature", "one region"),
+        ],
+        next: "the files are plain memory: numpy.fromfile('out/temperature.raw', 'f8') reads doubles",
+        json: &[
+            ("file", "rank, region, file, bytes, elem"),
+            ("exported", "version, to, files, bytes"),
+        ],
+    },
+    Page {
+        command: "prune",
+        examples: &[
+            ("standfast prune --keep 3", "shows the plan, then asks"),
+            ("standfast prune --keep 3 --keep-version 100 --yes", "for scripts"),
+        ],
+        next: "standfast ls shows what is left",
+        json: &[
+            ("plan", "keep, remove, objects, bytes, unreadable"),
+            ("remove", "object, bytes"),
+            ("stays", "segment, bytes, needed_by"),
+            ("pruned", "objects, bytes, unsealed_bytes"),
+        ],
+    },
+    Page {
+        command: "config",
+        examples: &[
+            ("standfast config", "what is in effect here, and why"),
+            ("standfast config --toml > standfast.toml", "a file to start from"),
+            ("STANDFAST_CODEC=zstd:3 standfast config", "try a setting"),
+        ],
+        next: "settings come from standfast.toml, then STANDFAST_* variables, then the program's call",
+        json: &[("setting", "name, value, origin, default, help")],
+    },
+    Page {
+        command: "bench",
+        examples: &[
+            ("standfast bench", "1 GiB in the directory for temporary files, about a minute"),
+            ("standfast bench --dir /scratch --rounds 9", "the disk that checkpoints go to"),
+        ],
+        next: "a stage far below its ceiling is worth a look at 'standfast config': threads, codec, io",
+        json: &[
+            ("bench", "name, value, unit, ceiling_name, ceiling, note"),
+            ("bar", "issue, name, value, goal, better, ceiling, ceiling_unit, met"),
+        ],
+    },
+    Page {
+        command: "completions",
+        examples: &[(
+            "standfast completions bash > ~/.local/share/bash-completion/completions/standfast",
+            "",
+        )],
+        next: "open a new shell",
+        json: &[("text", "name, text")],
+    },
+    Page {
+        command: "man",
+        examples: &[
+            ("standfast man | man -l -", "read it here"),
+            ("standfast man --dir ~/.local/share/man/man1", "install all pages"),
+        ],
+        next: "man standfast-verify",
+        json: &[("text", "name, text"), ("file", "file")],
+    },
+];
+
+impl Page {
+    /// The end of the command's help.
+    pub(crate) fn help(&self) -> String {
+        let mut text = String::from("Examples:\n");
+        for (line, what) in self.examples {
+            let _ = writeln!(text, "  {line}");
+            if !what.is_empty() {
+                let _ = writeln!(text, "      {what}");
+            }
+        }
+        let _ =
+            write!(text, "\nNext: {}\n\nJSON lines (--json):\n{}", self.next, self.json_lines());
+        text.trim_end().to_owned()
+    }
+
+    /// The JSON lines, one per line.
+    pub(crate) fn json_lines(&self) -> String {
+        self.json.iter().map(|(kind, fields)| format!("  {kind}: {fields}\n")).collect()
+    }
+}
+
+/// The JSON line of an error, which every command may print.
+pub(crate) const ERROR_LINE: &str = "error (on stderr): kind, message, advice";
+
+/// The end of `standfast --help`.
+pub(crate) fn exit_codes() -> String {
+    let mut text = String::from("Start with: standfast demo\n\nExit codes:\n");
+    for (code, meaning) in exit_code_table() {
+        let _ = writeln!(text, "  {code:>3}  {meaning}");
+    }
+    text.trim_end().to_owned()
+}
+
+/// Every exit code and what it means.
+pub(crate) fn exit_code_table() -> Vec<(i32, String)> {
+    let kinds = Kind::all().map(|kind| (kind.exit_code(), format!("{kind}: {}", meaning(kind))));
+    [(0, "success".to_owned()), (2, "usage: the command line is wrong".to_owned())]
+        .into_iter()
+        .chain(kinds)
+        .chain([(130, "interrupted".to_owned())])
+        .collect()
+}
+
+fn meaning(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Corrupt => "stored bytes are damaged, or the demo's answers differ",
+        Kind::Missing => "no such store, job, checkpoint or region",
+        Kind::Busy => "another process holds the store",
+        Kind::Transient => "a failure that may pass; try again",
+        Kind::Full => "no space is left",
+        Kind::Denied => "access is refused",
+        Kind::Io => "the device or the network failed",
+        Kind::Unsupported => "this build or machine cannot do it; a newer format",
+        Kind::Invalid => "an argument or a setting is wrong",
+        Kind::Bug => "a fault of Standfast itself; please report it",
+    }
+}

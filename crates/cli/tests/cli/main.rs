@@ -1,0 +1,8 @@
+//! The command from outside: real stores, real processes, exit codes and what is printed.
+
+mod damage;
+mod demo;
+mod export;
+mod fixture;
+mod looking;
+mod prune;
