@@ -68,6 +68,14 @@ pub enum Error {
         /// The level asked for.
         wanted: standfast_format::Level,
     },
+    /// An earlier checkpoint failed after its call had returned, and no call has told it yet.
+    #[error("checkpoint {version} failed: {source}")]
+    Earlier {
+        /// Which one.
+        version: Version,
+        /// Why.
+        source: Box<Error>,
+    },
     /// Version 0 is kept for "choose one for me".
     #[error("checkpoint versions start at 1")]
     VersionZero,
@@ -89,6 +97,7 @@ impl Error {
             Error::Store(source) => source.kind(),
             Error::Region(source) => source.kind(),
             Error::Pack(source) => source.kind(),
+            Error::Earlier { source, .. } => source.kind(),
             Error::Restart(source) => source.kind(),
             Error::NoCheckpoint { .. } | Error::UnknownVersion { .. } => Kind::Missing,
             Error::NoneRestorable { .. } => Kind::Corrupt,

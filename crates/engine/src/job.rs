@@ -4,7 +4,8 @@
 //! - One job at a time writes to a store: the writer lock is held from opening to closing.
 //! - Opening a store removes what a crashed predecessor left half-made, and nothing else.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use standfast_capture::Regions;
 use standfast_format::{JobId, Kind, Level, Manifest, StoreHeader, Version, name};
@@ -16,6 +17,7 @@ use crate::checkpoint::commit::{CommitSettings, Committed, Committer};
 use crate::config::Loaded;
 use crate::error::{Error, Result};
 use crate::identity;
+use crate::interval::Pace;
 use crate::location;
 use crate::progress::{Board, Progress};
 use crate::protected::Cell;
@@ -31,6 +33,8 @@ pub struct Job {
     loaded: Loaded,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) header: StoreHeader,
+    opened: Instant,
+    pace: Mutex<Pace>,
     _lock: LockGuard,
 }
 
@@ -89,7 +93,9 @@ impl Job {
             reports: Vec::new(),
         };
         let core = Arc::new(Mutex::new(core));
-        Ok(Self { board, core, loaded, store, header, _lock: lock })
+        let pace = Mutex::new(Pace::new(config));
+        let opened = Instant::now();
+        Ok(Self { board, core, loaded, store, header, opened, pace, _lock: lock })
     }
 
     /// The configuration in effect.
@@ -119,11 +125,11 @@ impl Job {
     /// exists is replaced when the new one is durable.
     ///
     /// The call waits while the previous checkpoint is still being written, and while the pool
-    /// is full. [`Job::wait`] tells when the checkpoint is durable.
+    /// is full. [`Job::wait`] tells when the checkpoint is durable. If an earlier checkpoint
+    /// failed and nobody has asked for its fate, the call takes none and tells that failure
+    /// ([`Error::Earlier`]); the next call takes one again.
     pub fn checkpoint(&self, version: Option<Version>) -> Result<Version> {
-        let mut core = self.core();
-        core.settle();
-        core.checkpoint(version, &self.board)
+        self.take(&mut self.core(), version)
     }
 
     /// How far a checkpoint has come.
@@ -136,7 +142,7 @@ impl Job {
 
     /// Waits until a checkpoint has reached a level; fails if it failed.
     pub fn wait(&self, version: Version, level: Level) -> Result<()> {
-        if self.board.get(version).is_some() {
+        if self.board.knows(version) {
             return self.board.wait(version, level);
         }
         let reached = self.stored_level(version)?;
@@ -172,13 +178,44 @@ impl Job {
         self.core().capturer.bytes()
     }
 
-    /// Finishes what is under way and closes the store; fails if the last checkpoint failed.
+    /// Finishes what is under way and closes the store; fails with a failure that no call has
+    /// told yet.
     pub fn close(self) -> Result<()> {
-        self.core().settle().map_or(Ok(()), Err)
+        self.finish()
+    }
+
+    /// Waits for what is under way; fails with a failure that no call has told yet.
+    pub fn finish(&self) -> Result<()> {
+        self.core().settle();
+        self.board.untold().map_or(Ok(()), Err)
     }
 
     pub(crate) fn core(&self) -> MutexGuard<'_, Core> {
         lock(&self.core)
+    }
+
+    /// Takes a checkpoint and notes how long the program was held up.
+    pub(crate) fn take(&self, core: &mut Core, version: Option<Version>) -> Result<Version> {
+        let begun = self.since_open();
+        core.settle();
+        self.board.untold().map_or(Ok(()), Err)?;
+        let version = core.checkpoint(version, &self.board)?;
+        self.pace().taken(version, begun, self.since_open());
+        Ok(version)
+    }
+
+    /// Whether a checkpoint of this process is still being written.
+    pub(crate) fn is_under_way(&self, version: Version) -> bool {
+        self.board.is_under_way(version)
+    }
+
+    pub(crate) fn pace(&self) -> MutexGuard<'_, Pace> {
+        // Its few fields are whole at any time.
+        self.pace.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn since_open(&self) -> Duration {
+        self.opened.elapsed()
     }
 
     fn stored_level(&self, version: Version) -> Result<Level> {
@@ -193,7 +230,7 @@ impl Job {
 pub(crate) fn lock(core: &Mutex<Core>) -> MutexGuard<'_, Core> {
     // A panic elsewhere leaves the table of regions whole; a checkpoint cut short by it is
     // simply not there.
-    core.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    core.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Core {
@@ -203,11 +240,11 @@ impl Core {
         Ok(())
     }
 
-    /// Waits for the checkpoint under way, if any, and takes in what became of it. A failure is
-    /// returned for whoever asks; the progress board tells it as well.
-    pub(crate) fn settle(&mut self) -> Option<Error> {
+    /// Waits for the checkpoint under way, if any, and takes in what became of it; the progress
+    /// board tells it to the program.
+    pub(crate) fn settle(&mut self) {
         if self.inventory.is_some() {
-            return None;
+            return;
         }
         let (settled, inventory) = self.committer.settle();
         self.inventory = Some(inventory);
@@ -218,12 +255,8 @@ impl Core {
                 if self.reports.len() > REPORTS {
                     self.reports.remove(0);
                 }
-                None
             }
-            Err(error) => {
-                self.capturer.forget_attempt(&settled.begun);
-                Some(error)
-            }
+            Err(_) => self.capturer.forget_attempt(&settled.begun),
         }
     }
 

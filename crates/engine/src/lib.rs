@@ -37,6 +37,7 @@ pub mod config;
 mod error;
 mod failpoint;
 mod identity;
+mod interval;
 mod job;
 pub mod location;
 mod progress;

@@ -2,6 +2,8 @@
 //!
 //! Invariants:
 //! - A checkpoint's level only rises; a failed one stays failed.
+//! - Every failure is told once: by `poll` or `wait`, or else by the next checkpoint or the end of
+//!   the job, so that a program that never waits hears of a full disk.
 //! - Only the last [`REMEMBERED`] checkpoints of this process are remembered; the store knows
 //!   the others.
 
@@ -25,9 +27,16 @@ pub enum Progress {
     Failed(Error),
 }
 
+struct Entry {
+    version: Version,
+    progress: Progress,
+    /// A call has returned its failure.
+    told: bool,
+}
+
 #[derive(Default)]
 pub(crate) struct Board {
-    entries: Mutex<VecDeque<(Version, Progress)>>,
+    entries: Mutex<VecDeque<Entry>>,
     changed: Condvar,
 }
 
@@ -35,10 +44,11 @@ impl Board {
     /// Records the progress of a checkpoint.
     pub(crate) fn set(&self, version: Version, progress: Progress) {
         let mut entries = self.lock();
-        match entries.iter_mut().find(|(of, _)| *of == version) {
-            Some((_, place)) => *place = progress,
+        let fresh = Entry { version, progress, told: false };
+        match entries.iter_mut().find(|entry| entry.version == version) {
+            Some(entry) => *entry = fresh,
             None => {
-                entries.push_back((version, progress));
+                entries.push_back(fresh);
                 if entries.len() > REMEMBERED {
                     entries.pop_front();
                 }
@@ -50,30 +60,57 @@ impl Board {
 
     /// The progress of a checkpoint of this process.
     pub(crate) fn get(&self, version: Version) -> Option<Progress> {
-        self.lock().iter().find(|(of, _)| *of == version).map(|(_, progress)| progress.clone())
+        let mut entries = self.lock();
+        let entry = entries.iter_mut().find(|entry| entry.version == version)?;
+        entry.told = true;
+        Some(entry.progress.clone())
+    }
+
+    /// Whether a checkpoint is one of this process.
+    pub(crate) fn knows(&self, version: Version) -> bool {
+        self.lock().iter().any(|entry| entry.version == version)
+    }
+
+    /// Whether a checkpoint is still being written.
+    pub(crate) fn is_under_way(&self, version: Version) -> bool {
+        let reached = |entry: &Entry| matches!(entry.progress, Progress::Reached(_));
+        self.lock().iter().any(|entry| entry.version == version && reached(entry))
+    }
+
+    /// The first failure that no call has returned yet; from now on it is told.
+    pub(crate) fn untold(&self) -> Option<Error> {
+        self.lock().iter_mut().find_map(|entry| match &entry.progress {
+            Progress::Failed(error) if !std::mem::replace(&mut entry.told, true) => {
+                Some(Error::Earlier { version: entry.version, source: Box::new(error.clone()) })
+            }
+            _ => None,
+        })
     }
 
     /// Waits until a checkpoint has reached a level, has failed, or will never reach it.
     pub(crate) fn wait(&self, version: Version, wanted: Level) -> Result<()> {
         let mut entries = self.lock();
         loop {
-            let progress = entries.iter().find(|(of, _)| *of == version).map(|(_, p)| p);
-            match progress {
-                None => return Err(Error::UnknownVersion { version }),
-                Some(Progress::Failed(error)) => return Err(error.clone()),
-                Some(Progress::Reached(level) | Progress::Done(level)) if *level >= wanted => {
+            let entry = entries.iter_mut().find(|entry| entry.version == version);
+            let entry = entry.ok_or(Error::UnknownVersion { version })?;
+            match &entry.progress {
+                Progress::Failed(error) => {
+                    entry.told = true;
+                    return Err(error.clone());
+                }
+                Progress::Reached(level) | Progress::Done(level) if *level >= wanted => {
                     return Ok(());
                 }
-                Some(Progress::Done(reached)) => {
+                Progress::Done(reached) => {
                     return Err(Error::Unreachable { version, reached: *reached, wanted });
                 }
-                Some(Progress::Reached(_)) => {}
+                Progress::Reached(_) => {}
             }
             entries = self.changed.wait(entries).expect("nobody panics with the board");
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<(Version, Progress)>> {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Entry>> {
         self.entries.lock().expect("nobody panics with the board")
     }
 }
@@ -99,6 +136,16 @@ mod tests {
         board.set(Version(2), Progress::Failed(Error::VersionZero));
         assert!(matches!(board.wait(Version(2), Level::Local), Err(Error::VersionZero)));
         assert!(matches!(board.wait(Version(3), Level::Local), Err(Error::UnknownVersion { .. })));
+    }
+
+    #[test]
+    fn a_failure_is_told_once() {
+        let board = Board::default();
+        board.set(Version(1), Progress::Failed(Error::VersionZero));
+        board.set(Version(2), Progress::Failed(Error::VersionZero));
+        assert!(board.wait(Version(2), Level::Local).is_err());
+        assert!(matches!(board.untold(), Some(Error::Earlier { version: Version(1), .. })));
+        assert!(board.untold().is_none());
     }
 
     #[test]

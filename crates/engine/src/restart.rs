@@ -75,11 +75,13 @@ impl Job {
     }
 
     fn restore(&self, core: &mut Core, manifest: &Manifest) -> Result<Vec<String>> {
-        self.read_back(core, manifest).inspect_err(|error| {
+        let unclaimed = self.read_back(core, manifest).inspect_err(|error| {
             if is_of_segment(error) {
                 core.distrust(manifest);
             }
-        })
+        })?;
+        self.pace().start_again(self.since_open());
+        Ok(unclaimed)
     }
 
     fn read_back(&self, core: &mut Core, manifest: &Manifest) -> Result<Vec<String>> {

@@ -100,6 +100,12 @@ impl Catalog {
         self.forget_beyond_bound();
     }
 
+    /// Makes room for so many more pages at once: growing step by step enters every page anew.
+    pub fn reserve(&mut self, pages: usize) {
+        let Self { segments, table, hash_bytes, .. } = self;
+        table.reserve(pages, |page| key_of(hash_at(segments, *hash_bytes, *page)));
+    }
+
     /// Starts a segment whose slots are entered one by one; returns its number.
     pub fn open_segment(&mut self, id: SegmentId) -> u32 {
         self.push(id, Hashes::Open(Vec::new()))

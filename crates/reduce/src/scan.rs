@@ -60,6 +60,11 @@ impl Positions {
         Self { hashes, refs, known }
     }
 
+    /// Whether nothing is known: the next scan hands over every page.
+    pub fn is_unknown(&self) -> bool {
+        self.known == 0
+    }
+
     /// Takes everything as unknown: the next scan hands over every page.
     pub fn forget(&mut self) {
         self.known = 0;
@@ -73,7 +78,11 @@ impl Positions {
     /// Fits the tables to a region of so many pages; pages beyond the old length are unknown.
     fn fit(&mut self, pages: usize, hash_bytes: usize) {
         self.known = self.known.min(pages);
-        if self.refs.len() != pages {
+        if self.refs.is_empty() {
+            // Fresh zeros come from the system, touched only when a thread fills them.
+            self.hashes = vec![0; pages * hash_bytes];
+            self.refs = vec![PageRef::ZERO; pages];
+        } else if self.refs.len() != pages {
             self.hashes.resize(pages * hash_bytes, 0);
             self.refs.resize(pages, PageRef::ZERO);
             self.hashes.shrink_to_fit();

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 
-use standfast_capture::{Dirty, Regions, Span, Uffd, Watch};
+use standfast_capture::{Dirty, Region, Regions, Span, Uffd, Watch};
 use standfast_format::{
     AttemptId, Digest, RegionImage, Run, SegmentId, SegmentRef, Stats, StoreHeader, Version,
 };
@@ -52,6 +52,9 @@ pub(crate) struct Capturer {
     catalog: Catalog,
     catalog_loaded: bool,
     positions: HashMap<String, Positions>,
+    /// Where each region lay when it was captured: what was not written since says something
+    /// about that memory, not about other memory under the same name.
+    spans: HashMap<String, Span>,
     references: HashMap<SegmentId, SegmentRef>,
     /// Segments that could not be read back: nothing new may refer to them.
     distrusted: HashSet<SegmentId>,
@@ -69,6 +72,7 @@ impl Capturer {
             catalog: Catalog::new(config.hash, CATALOG_BYTES_MIN),
             catalog_loaded: config.dedup != Dedup::Time,
             positions: HashMap::new(),
+            spans: HashMap::new(),
             references: HashMap::new(),
             distrusted: HashSet::new(),
             config: config.clone(),
@@ -244,8 +248,9 @@ impl Capturer {
     }
 
     fn put_positions(&mut self, regions: &Regions, positions: Vec<Positions>) {
-        let names = regions.iter().map(|region| region.name().to_owned());
-        self.positions = names.zip(positions).collect();
+        let names = || regions.iter().map(|region| region.name().to_owned());
+        self.positions = names().zip(positions).collect();
+        self.spans = names().zip(regions.iter().map(Region::span)).collect();
     }
 
     /// Asks what was written, scans it, and starts watching new regions beside the scan: the
@@ -262,7 +267,12 @@ impl Capturer {
             return unsafe { self.scan_dirty(regions, positions, &all, created_ns) };
         };
         let spans: Vec<Span> = regions.iter().map(|region| region.span()).collect();
-        let dirty = watch.collect(&spans, self.config.page.0 as usize);
+        let mut dirty = watch.collect(&spans, self.config.page.0 as usize);
+        for (region, dirty) in regions.iter().zip(&mut dirty) {
+            if self.spans.get(region.name()) != Some(&region.span()) {
+                *dirty = Dirty::All;
+            }
+        }
         let new = watch.to_arm(&spans);
         let (scanned, armed) = std::thread::scope(|scope| {
             let arming = scope.spawn(|| new.iter().map(|span| watch.arm(*span)).collect());
@@ -285,6 +295,10 @@ impl Capturer {
         created_ns: u64,
     ) -> std::result::Result<(Pending, Vec<SegmentId>), (Error, Vec<SegmentId>)> {
         let elements: Vec<u8> = regions.iter().map(|region| region.elem()).collect();
+        let expected_bytes = expected_bytes(regions, positions, dirty, self.config.page.0);
+        if self.config.dedup != Dedup::Off {
+            self.catalog.reserve((expected_bytes / self.config.page.0) as usize);
+        }
         let mut targets: Vec<Target<'_>> = regions
             .iter()
             .zip(positions)
@@ -310,6 +324,8 @@ impl Capturer {
             batch: packer.begin(settings),
             dedup: self.config.dedup,
             slots_max: (self.config.segment.0 / self.config.page.0) as u32,
+            segment_bytes: self.config.segment.0,
+            expected_bytes,
             begun: Vec::new(),
         };
         let scanned = self
@@ -384,6 +400,9 @@ struct Storing<'a> {
     batch: Batch<'a>,
     dedup: Dedup,
     slots_max: u32,
+    segment_bytes: u64,
+    /// What is still to come, if nothing is found to be known: a hint for the file system.
+    expected_bytes: u64,
     begun: Vec<SegmentId>,
 }
 
@@ -414,7 +433,9 @@ impl Storing<'_> {
         let id = SegmentId(identity::bytes()?);
         self.begun.push(id);
         self.catalog.open_segment(id);
-        self.batch.open_segment(id, None);
+        let hint = self.expected_bytes.min(self.segment_bytes);
+        self.expected_bytes -= hint;
+        self.batch.open_segment(id, (hint > 0).then_some(hint));
         Ok(())
     }
 
@@ -424,6 +445,25 @@ impl Storing<'_> {
         }
         Ok(())
     }
+}
+
+/// How much may have to be stored, as far as anybody knows: regions never seen, and pages that
+/// were written. Regions of which only hashing will tell count as nothing.
+fn expected_bytes(
+    regions: &Regions,
+    positions: &[Positions],
+    dirty: &[Dirty],
+    page_bytes: u64,
+) -> u64 {
+    let of_region =
+        |((region, positions), dirty): ((&standfast_capture::Region, &Positions), &Dirty)| {
+            match dirty.count() {
+                _ if positions.is_unknown() => region.bytes() as u64,
+                Some(pages) => pages as u64 * page_bytes,
+                None => 0,
+            }
+        };
+    regions.iter().zip(positions).zip(dirty).map(of_region).sum()
 }
 
 /// The image's segment table in the making: numbers of the catalog, in the order of first use.

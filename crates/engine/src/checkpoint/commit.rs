@@ -85,11 +85,11 @@ impl Committer {
                     Ok(_) => Progress::Done(Level::Local),
                     Err(error) => Progress::Failed(error.clone()),
                 };
-                // Settled first: whoever waits for the level may ask for the report next.
+                // The board first: whoever takes the outcome in must find it told there.
+                board.set(version, progress);
                 if done.send((Settled { begun, outcome }, inventory)).is_err() {
                     return;
                 }
-                board.set(version, progress);
             }
         };
         let thread = std::thread::Builder::new()

@@ -5,6 +5,7 @@
 
 use std::fmt::Display;
 use std::str::FromStr;
+use std::time::Duration;
 
 use standfast_format::{
     BLOCK_BYTES_MAX, FilterKind, HashKind, PAGE_BYTES_MAX, PAGE_BYTES_MIN, name,
@@ -13,6 +14,7 @@ use standfast_reduce::{CodecSpec, FilterChoice};
 use standfast_store::Io;
 
 use super::size::ByteSize;
+use super::time::TimeSpan;
 
 /// What pages are compared with before they are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +36,17 @@ pub enum Track {
     Uffd,
     /// By hashing every page.
     Hash,
+}
+
+/// How long a program works between checkpoints, where it leaves that to `Job::point`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interval {
+    /// The program decides by itself.
+    Off,
+    /// As long as costs least, by measured checkpoints and the expected failures.
+    Auto,
+    /// As long as this.
+    Every(TimeSpan),
 }
 
 /// The effective settings of a job.
@@ -69,6 +82,10 @@ pub struct Config {
     pub io_threads: usize,
     /// Checkpoints kept; 0: all.
     pub keep: u32,
+    /// When `Job::point` takes a checkpoint.
+    pub interval: Interval,
+    /// Expected time between failures of the job, for the interval `auto`.
+    pub mtti: TimeSpan,
 }
 
 /// One setting.
@@ -270,6 +287,34 @@ pub const KEYS: &[Key] = &[
         set: |config, text| number(&mut config.keep, text, 0, u32::MAX),
         show: |config| config.keep.to_string(),
     },
+    Key {
+        name: "interval",
+        help: "When point() takes a checkpoint: off (never), auto (from measured cost and mtti), or after a time such as 90s or 10min",
+        default: "off",
+        set: |config, text| {
+            config.interval = match text {
+                "off" => Interval::Off,
+                "auto" => Interval::Auto,
+                _ => Interval::Every(time(text).map_err(|why| format!("{why}, off or auto"))?),
+            };
+            Ok(())
+        },
+        show: |config| match config.interval {
+            Interval::Off => "off".into(),
+            Interval::Auto => "auto".into(),
+            Interval::Every(time) => time.to_string(),
+        },
+    },
+    Key {
+        name: "mtti",
+        help: "Mean time between failures that is expected of the whole job; the interval auto starts from it",
+        default: "24h",
+        set: |config, text| {
+            config.mtti = time(text)?;
+            Ok(())
+        },
+        show: |config| config.mtti.to_string(),
+    },
 ];
 
 /// The setting of this name.
@@ -295,6 +340,8 @@ impl Default for Config {
             io: Io::Auto,
             io_threads: 1,
             keep: 0,
+            interval: Interval::Off,
+            mtti: TimeSpan(Duration::ZERO),
         };
         for key in KEYS {
             (key.set)(&mut config, key.default).expect("defaults are valid");
@@ -351,6 +398,11 @@ fn one_of(text: &str, allowed: &str) -> String {
 fn assign<T: FromStr<Err: Display>>(place: &mut T, text: &str) -> Result<(), String> {
     *place = text.parse().map_err(|error: T::Err| error.to_string())?;
     Ok(())
+}
+
+fn time(text: &str) -> Result<TimeSpan, String> {
+    let time: TimeSpan = text.parse()?;
+    if time.0.is_zero() { Err(format!("{text:?} is no time above 0")) } else { Ok(time) }
 }
 
 fn number<T: FromStr + PartialOrd + Display>(

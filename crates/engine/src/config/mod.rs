@@ -9,13 +9,15 @@
 
 mod keys;
 mod size;
+mod time;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-pub use keys::{Config, Dedup, KEYS, Key, Track, key};
+pub use keys::{Config, Dedup, Interval, KEYS, Key, Track, key};
 pub use size::ByteSize;
+pub use time::TimeSpan;
 
 use crate::error::{Error, Result};
 
@@ -187,6 +189,9 @@ mod tests {
             ("threads = \"many\"", "threads"),
             ("job = \"../x\"", "job"),
             ("hash = [1]", "hash"),
+            ("interval = \"sometimes\"", "interval"),
+            ("interval = \"0s\"", "interval"),
+            ("mtti = \"-4h\"", "mtti"),
         ] {
             let error = empty().apply_file(Path::new("x.toml"), text).unwrap_err().to_string();
             assert!(error.contains("x.toml") && error.contains(name), "{error}");

@@ -1,0 +1,589 @@
+/*
+ * Standfast: checkpoint/restart for long-running programs.
+ *
+ * A program protects regions of its memory. A checkpoint captures them and is written in the
+ * background; after a crash the program starts as always and asks for its state:
+ *
+ *     sf_job *job;
+ *     if (sf_init("job=heat; store=/scratch/me", &job) != SF_OK)
+ *         die(sf_last_error());
+ *     sf_protect_typed(job, "field", field, count, SF_F64);
+ *     sf_protect(job, "step", &step, sizeof step);
+ *     sf_restart(job, SF_NEWEST, NULL);                SF_MISSING: a fresh start
+ *     while (step < steps) {
+ *         ...
+ *         if (step % 100 == 0)
+ *             sf_checkpoint(job, SF_NEXT, NULL);
+ *     }
+ *     sf_finalize(job);
+ *
+ * Errors. Functions return SF_OK (0) or a negative code of sf_error; sf_last_error() has the text.
+ * Results are written only on success. Null pointers, finalized handles, texts that are not UTF-8
+ * and the like give SF_INVALID.
+ *
+ * Threads. All functions may be called from any thread at any time. What the memory of regions
+ * needs is said at sf_protect.
+ *
+ * Signals. No function may be called from a signal handler: set a flag there, and take the
+ * checkpoint where the program looks at it. The library installs no handlers.
+ *
+ * Fork. A forked child must not use the jobs of its parent (SF_INVALID); it may open others. While
+ * a child lives that has not called exec, the job of its dead parent stays locked (SF_BUSY).
+ *
+ * Generated from bindings/c/src; do not edit.
+ */
+
+
+#ifndef STANDFAST_H
+#define STANDFAST_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/**
+ * Major version of this header; `sf_version_string` tells that of the library.
+ */
+#define SF_VERSION_MAJOR 0
+
+/**
+ * Minor version of this header.
+ */
+#define SF_VERSION_MINOR 1
+
+/**
+ * Patch version of this header.
+ */
+#define SF_VERSION_PATCH 0
+
+/**
+ * For `sf_checkpoint`: the version after the largest so far.
+ */
+#define SF_NEXT 0
+
+/**
+ * For `sf_restart`: the newest checkpoint that is whole.
+ */
+#define SF_NEWEST 0
+
+/**
+ * Room for the name of a region, with the 0 at its end.
+ */
+#define SF_NAME_BYTES 256
+
+/**
+ * What functions return: `SF_OK`, or a negative code that says what sort of failure it was.
+ * `sf_last_error` has the text.
+ */
+typedef enum sf_error {
+    /**
+     * Success.
+     */
+    SF_OK = 0,
+    /**
+     * Stored bytes are damaged: they do not match their checksum, hash or layout.
+     */
+    SF_CORRUPT = -10,
+    /**
+     * The checkpoint, region or file does not exist. From `sf_restart`: a fresh start.
+     */
+    SF_MISSING = -11,
+    /**
+     * Somebody else holds it, such as another process that has the job open.
+     */
+    SF_BUSY = -12,
+    /**
+     * It may work when tried again.
+     */
+    SF_TRANSIENT = -13,
+    /**
+     * No space is left.
+     */
+    SF_FULL = -14,
+    /**
+     * The operating system refuses access.
+     */
+    SF_DENIED = -15,
+    /**
+     * The device failed to read or write.
+     */
+    SF_IO = -16,
+    /**
+     * This build, machine, configuration or format version cannot do it.
+     */
+    SF_UNSUPPORTED = -17,
+    /**
+     * An argument, a setting or the order of calls is wrong.
+     */
+    SF_INVALID = -18,
+    /**
+     * Standfast's own logic is broken: please report it with the text.
+     */
+    SF_BUG = -19,
+} sf_error;
+
+/**
+ * Types of elements, for `sf_protect_typed`.
+ */
+typedef enum sf_type {
+    /**
+     * Bytes of no particular type.
+     */
+    SF_BYTE = 0,
+    /**
+     * `int8_t`
+     */
+    SF_I8 = 1,
+    /**
+     * `uint8_t`
+     */
+    SF_U8 = 2,
+    /**
+     * `int16_t`
+     */
+    SF_I16 = 3,
+    /**
+     * `uint16_t`
+     */
+    SF_U16 = 4,
+    /**
+     * `int32_t`
+     */
+    SF_I32 = 5,
+    /**
+     * `uint32_t`
+     */
+    SF_U32 = 6,
+    /**
+     * `int64_t`
+     */
+    SF_I64 = 7,
+    /**
+     * `uint64_t`
+     */
+    SF_U64 = 8,
+    /**
+     * 16-bit floating point, IEEE 754
+     */
+    SF_F16 = 9,
+    /**
+     * 16-bit floating point, the upper half of a `float`
+     */
+    SF_BF16 = 10,
+    /**
+     * `float`
+     */
+    SF_F32 = 11,
+    /**
+     * `double`
+     */
+    SF_F64 = 12,
+    /**
+     * Complex number of two `float`
+     */
+    SF_C32 = 13,
+    /**
+     * Complex number of two `double`
+     */
+    SF_C64 = 14,
+} sf_type;
+
+/**
+ * How far a checkpoint has come, and so what it survives. Levels are ordered.
+ */
+typedef enum sf_level {
+    /**
+     * Captured in the pool: the program may go on. Survives nothing yet.
+     */
+    SF_LEVEL_MEMORY = 1,
+    /**
+     * Durable on the node: survives the death of the program and a reboot.
+     */
+    SF_LEVEL_LOCAL = 2,
+    /**
+     * Shards durable on other nodes: survives the loss of nodes.
+     */
+    SF_LEVEL_RING = 3,
+    /**
+     * Drained to global storage: survives the loss of the machine.
+     */
+    SF_LEVEL_GLOBAL = 4,
+} sf_level;
+
+/**
+ * An open job. Only the library knows what is inside.
+ */
+typedef struct sf_job sf_job;
+
+/**
+ * What is known of a checkpoint, for `sf_list`.
+ */
+typedef struct sf_checkpoint_info {
+    /**
+     * Its version.
+     */
+    uint64_t version;
+    /**
+     * Its place in the order of commits: the newest checkpoint has the largest.
+     */
+    uint64_t sequence;
+    /**
+     * When it was taken, nanoseconds since 1970-01-01 UTC.
+     */
+    uint64_t taken_ns;
+    /**
+     * Bytes of all protected regions.
+     */
+    uint64_t captured_bytes;
+    /**
+     * Bytes that this checkpoint added to the store.
+     */
+    uint64_t stored_bytes;
+    /**
+     * Pages of all protected regions.
+     */
+    uint64_t pages;
+    /**
+     * Pages that were all zero.
+     */
+    uint64_t zero_pages;
+    /**
+     * Pages equal to another page of this checkpoint.
+     */
+    uint64_t duplicate_pages;
+    /**
+     * Pages that an earlier checkpoint had stored.
+     */
+    uint64_t old_pages;
+    /**
+     * Pages stored by this checkpoint.
+     */
+    uint64_t new_pages;
+    /**
+     * How long the program was stopped, in nanoseconds.
+     */
+    uint64_t blocked_ns;
+    /**
+     * How long it took until the data were durable, in nanoseconds.
+     */
+    uint64_t total_ns;
+    /**
+     * The highest level it has reached: one of `sf_level`.
+     */
+    int32_t level;
+    /**
+     * Ranks of the job.
+     */
+    uint32_t ranks;
+    /**
+     * Always 0; room for later versions of the library.
+     */
+    uint64_t reserved[6];
+} sf_checkpoint_info;
+
+/**
+ * A region of a checkpoint, for `sf_regions`.
+ */
+typedef struct sf_region_info {
+    /**
+     * Its name, ended with 0.
+     */
+    char name[SF_NAME_BYTES];
+    /**
+     * Its length in bytes.
+     */
+    uint64_t bytes;
+    /**
+     * Size of the numbers in it as the program declared them (8 for `double`); 0 if it did not.
+     */
+    uint32_t elem;
+    /**
+     * Always 0; room for later versions of the library.
+     */
+    uint32_t reserved[5];
+} sf_region_info;
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+/**
+ * Opens a job: its store is made if need be, locked against other writers and cleared of what a
+ * crashed predecessor left half-made.
+ *
+ * Settings come from `standfast.toml` in the current directory (or the file that the variable
+ * `STANDFAST_CONFIG` names), then from variables `STANDFAST_*`, then from this call; later ones
+ * win. `standfast config` lists all of them.
+ *
+ * @param options Settings as "job=heat; store=/scratch/me", or NULL for none.
+ * @param job     Where the handle goes; NULL goes there on failure.
+ * @return `SF_OK`; `SF_INVALID` for a wrong setting; `SF_BUSY` if another process (or this one)
+ *         has the job open; `SF_DENIED`, `SF_FULL` or `SF_IO` from the file system;
+ *         `SF_CORRUPT` or `SF_UNSUPPORTED` if the store cannot be used.
+ *
+ * Thread-safe. End with `sf_finalize`.
+ */
+int sf_init(const char *options, struct sf_job **job);
+
+/**
+ * Closes a job: waits for calls of other threads and for the checkpoint under way, and frees
+ * everything. Protected memory stays the program's own.
+ *
+ * @param job The handle; it is gone afterwards, whatever is returned, unless it was none.
+ * @return `SF_OK`; the failure of the last checkpoint, or of an earlier one that no call has
+ *         returned yet; `SF_INVALID` if `job` is no open job.
+ *
+ * Thread-safe: calls that start later with this handle fail with `SF_INVALID`.
+ */
+int sf_finalize(struct sf_job *job);
+
+/**
+ * The version of the library, such as "0.1.0".
+ *
+ * @return A constant text, never NULL.
+ *
+ * Thread-safe.
+ */
+const char *sf_version_string(void);
+
+/**
+ * Protects memory: from now on it is part of every checkpoint and filled by every restart.
+ *
+ * Where the type of the elements is known, `sf_protect_typed` compresses better.
+ *
+ * @param job   An open job.
+ * @param name  Name of the region: 1 to 255 bytes of UTF-8 without control characters. A restart
+ *              finds the region by it.
+ * @param start Where it starts; any alignment.
+ * @param bytes Its length. The same length is expected at a restart.
+ * @return `SF_OK`; `SF_INVALID` if the name breaks the rules or is taken, if `start` is NULL, or
+ *         if the memory overlaps another region.
+ *
+ * Until `sf_unprotect` or `sf_finalize` the memory must stay allocated and writable. No other
+ * thread may write to it during `sf_checkpoint`, nor use it during `sf_restart`.
+ *
+ * Thread-safe; waits while a checkpoint is being captured.
+ */
+int sf_protect(struct sf_job *job, const char *name, void *start, size_t bytes);
+
+/**
+ * Protects an array of numbers. Their type helps compression; it changes nothing else.
+ *
+ * @param job   An open job.
+ * @param name  Name of the region, as for `sf_protect`.
+ * @param start The array; any alignment.
+ * @param count How many elements it has.
+ * @param type  One of `sf_type`, such as `SF_F64` for `double`.
+ * @return As `sf_protect`; `SF_INVALID` also for a type that does not exist, or if the array
+ *         would be larger than memory.
+ *
+ * The memory must be left alone as described for `sf_protect`.
+ *
+ * Thread-safe; waits while a checkpoint is being captured.
+ */
+int sf_protect_typed(struct sf_job *job, const char *name, void *start, size_t count, int type);
+
+/**
+ * Ends the protection of a region. Do this before its memory is freed or moved by `realloc`.
+ * Checkpoints that have been taken keep the region.
+ *
+ * @param job  An open job.
+ * @param name Name of the region.
+ * @return `SF_OK`; `SF_MISSING` if no region of that name is protected; `SF_INVALID`.
+ *
+ * Thread-safe; waits while a checkpoint is being captured.
+ */
+int sf_unprotect(struct sf_job *job, const char *name);
+
+/**
+ * Takes a checkpoint of all protected regions, as they are at this call. It returns as soon as
+ * the program may change them again; writing goes on in the background.
+ *
+ * Waits first until the previous checkpoint is durable. If that one failed, its failure is
+ * returned and no checkpoint is taken: calling again takes it.
+ *
+ * @param job         An open job.
+ * @param version     Number of the checkpoint, or `SF_NEXT`. A checkpoint with the same number
+ *                    is replaced once the new one is durable.
+ * @param out_version Where the number goes; may be NULL.
+ * @return `SF_OK`: it has reached `SF_LEVEL_MEMORY`. `SF_FULL`, `SF_DENIED` or `SF_IO` if it
+ *         cannot be written; `SF_INVALID`. After a failure all earlier checkpoints are as they
+ *         were.
+ *
+ * Thread-safe: checkpoints are taken one after the other. No other thread may write to protected
+ * memory until it returns.
+ */
+int sf_checkpoint(struct sf_job *job, uint64_t version, uint64_t *out_version);
+
+/**
+ * Asks how far a checkpoint has come, without waiting.
+ *
+ * @param job     An open job.
+ * @param version Number of the checkpoint.
+ * @param level   Where the level reached so far goes, one of `sf_level`; may be NULL.
+ * @return `SF_OK`; if the checkpoint failed, its failure; `SF_MISSING` if there is no such
+ *         checkpoint; `SF_INVALID`.
+ *
+ * Thread-safe.
+ */
+int sf_poll(struct sf_job *job, uint64_t version, int *level);
+
+/**
+ * Waits until a checkpoint has reached a level.
+ *
+ * @param job     An open job.
+ * @param version Number of the checkpoint.
+ * @param level   One of `sf_level`, such as `SF_LEVEL_LOCAL`: durable on this node.
+ * @return `SF_OK`; if the checkpoint failed, its failure; `SF_UNSUPPORTED` if the job's
+ *         configuration does not bring checkpoints to that level; `SF_MISSING` if there is no
+ *         such checkpoint; `SF_INVALID`.
+ *
+ * Thread-safe.
+ */
+int sf_wait(struct sf_job *job, uint64_t version, int level);
+
+/**
+ * Lists the checkpoints that can be restarted from, newest first. Waits for the one under way.
+ *
+ * @param job      An open job.
+ * @param buf      Where the list goes; may be NULL if `capacity` is 0.
+ * @param capacity For how many checkpoints `buf` has room. If there are more, the newest are
+ *                 listed.
+ * @param count    Where the number of all checkpoints goes; may be larger than `capacity`.
+ * @return `SF_OK`, or `SF_INVALID`.
+ *
+ * Thread-safe.
+ */
+int sf_list(struct sf_job *job, struct sf_checkpoint_info *buf, size_t capacity, size_t *count);
+
+/**
+ * The closing block of a checkpoint as text: what was captured, dropped, compressed and stored,
+ * how long the program was stopped, and what the checkpoint survives. Waits for the checkpoint
+ * under way.
+ *
+ * @param job      An open job.
+ * @param version  Number of the checkpoint.
+ * @param buf      Where the text goes, cut if need be and always ended with 0; may be NULL if
+ *                 `capacity` is 0.
+ * @param capacity Room in `buf`, in bytes.
+ * @param needed   Where the room goes that the whole text needs, with the 0; may be NULL.
+ * @return `SF_OK`, also if the text was cut; `SF_MISSING` if there is no such checkpoint;
+ *         `SF_CORRUPT` if it cannot be read; `SF_INVALID`.
+ *
+ * Thread-safe.
+ */
+int sf_report(struct sf_job *job, uint64_t version, char *buf, size_t capacity, size_t *needed);
+
+/**
+ * Fills every protected region from a checkpoint. Every page is verified.
+ *
+ * Call it after the regions are protected and before the work begins. With `SF_NEWEST` damaged
+ * checkpoints are passed over for older ones; `sf_restart_report` says which and why.
+ *
+ * @param job      An open job.
+ * @param version  Number of the checkpoint, or `SF_NEWEST`.
+ * @param restored Where the number of the restored checkpoint goes; may be NULL.
+ * @return `SF_OK`. `SF_MISSING` with `SF_NEWEST`: there is nothing to restart from, a fresh start;
+ *         the regions are unchanged. `SF_INVALID`: the checkpoint does not fit, for a protected
+ *         region is not in it or has another length there. `SF_CORRUPT`: no checkpoint is whole.
+ *         After other failures than a fresh start the regions may hold a mixture: do not go on
+ *         with them.
+ *
+ * Thread-safe. No other thread may use protected memory until it returns.
+ */
+int sf_restart(struct sf_job *job, uint64_t version, uint64_t *restored);
+
+/**
+ * What the last successful `sf_restart` of this job has to say, as text: which checkpoint it
+ * came back to, which newer ones it passed over and why, and which regions of the checkpoint
+ * the program does not protect.
+ *
+ * @param job      An open job.
+ * @param buf      Where the text goes, cut if need be and always ended with 0; may be NULL if
+ *                 `capacity` is 0.
+ * @param capacity Room in `buf`, in bytes.
+ * @param needed   Where the room goes that the whole text needs, with the 0; may be NULL.
+ * @return `SF_OK`, also if the text was cut; `SF_MISSING` if this job has not been restarted;
+ *         `SF_INVALID`.
+ *
+ * Thread-safe.
+ */
+int sf_restart_report(struct sf_job *job, char *buf, size_t capacity, size_t *needed);
+
+/**
+ * Lists the regions of a checkpoint, in the order in which they were protected.
+ *
+ * @param job      An open job.
+ * @param version  Number of the checkpoint.
+ * @param buf      Where the list goes; may be NULL if `capacity` is 0.
+ * @param capacity For how many regions `buf` has room.
+ * @param count    Where the number of all regions goes; may be larger than `capacity`.
+ * @return `SF_OK`; `SF_MISSING` if there is no such checkpoint; `SF_CORRUPT` if it cannot be
+ *         read; `SF_INVALID`.
+ *
+ * Thread-safe.
+ */
+int sf_regions(struct sf_job *job,
+               uint64_t version,
+               struct sf_region_info *buf,
+               size_t capacity,
+               size_t *count);
+
+/**
+ * Tells how long a region of a checkpoint is, so that a buffer for it can be allocated.
+ *
+ * @param job     An open job.
+ * @param version Number of the checkpoint.
+ * @param name    Name of the region.
+ * @param bytes   Where its length goes.
+ * @return `SF_OK`; `SF_MISSING` if there is no such checkpoint or region; `SF_CORRUPT` if it
+ *         cannot be read; `SF_INVALID`.
+ *
+ * Thread-safe.
+ */
+int sf_recovered_bytes(struct sf_job *job, uint64_t version, const char *name, uint64_t *bytes);
+
+/**
+ * Reads one region of a checkpoint into a buffer. The region need not be protected. Every page
+ * is verified.
+ *
+ * @param job     An open job.
+ * @param version Number of the checkpoint.
+ * @param name    Name of the region.
+ * @param buf     Where its bytes go; may be NULL if `bytes` is 0.
+ * @param bytes   Length of `buf`; must be that of the region (`sf_recovered_bytes`).
+ * @return `SF_OK`; `SF_MISSING` if there is no such checkpoint or region; `SF_INVALID` if the
+ *         lengths differ; `SF_CORRUPT` if it cannot be read: then the buffer holds a mixture.
+ *
+ * Thread-safe. No other thread may use the buffer until it returns.
+ */
+int sf_recover(struct sf_job *job, uint64_t version, const char *name, void *buf, size_t bytes);
+
+/**
+ * The text of the last failure in this thread: which function, what and why, in English and
+ * UTF-8. Empty if nothing has failed in this thread.
+ *
+ * Only meaningful right after a function of this library has returned a negative code: success
+ * leaves the text of an earlier failure as it is.
+ *
+ * @return A text that ends with 0, never NULL. It belongs to the library and stays valid until
+ *         the next failure in this thread.
+ *
+ * Thread-safe: every thread has its own text.
+ */
+const char *sf_last_error(void);
+
+/**
+ * The word for a code, such as "missing" for `SF_MISSING`.
+ *
+ * @param code What a function of this library has returned.
+ * @return A constant text, never NULL; "unknown" for a number that is no code.
+ *
+ * Thread-safe.
+ */
+const char *sf_error_name(int code);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* STANDFAST_H */

@@ -1,0 +1,157 @@
+//! Checks what C passes, before anything is done with it.
+//!
+//! What cannot be seen from here (a dangling pointer, a text without its end, a buffer smaller
+//! than its stated capacity) is the caller's promise.
+
+use std::ffi::{CStr, c_char};
+use std::mem::{align_of, size_of};
+
+use standfast::Version;
+
+use crate::error::{Failure, Outcome};
+
+/// A text: not null, UTF-8.
+///
+/// # Safety
+/// `text` is null or ends with 0 and is not changed while the result lives.
+pub(crate) unsafe fn text<'a>(argument: &str, text: *const c_char) -> Outcome<&'a str> {
+    if text.is_null() {
+        return Err(Failure::invalid(format!("{argument} is NULL")));
+    }
+    // SAFETY: not null; the caller vouches for the rest.
+    let bytes = unsafe { CStr::from_ptr(text) };
+    bytes.to_str().map_err(|_| {
+        Failure::invalid(format!("{argument} {:?} is not UTF-8", bytes.to_string_lossy()))
+    })
+}
+
+/// A version that names one checkpoint.
+pub(crate) fn version(number: u64) -> Outcome<Version> {
+    match number {
+        0 => Err(Failure::invalid("version 0 names no checkpoint: they start at 1")),
+        number => Ok(Version(number)),
+    }
+}
+
+/// A place for one result.
+pub(crate) struct Out<T>(*mut T);
+
+impl<T> Out<T> {
+    /// The caller may pass NULL when not interested.
+    ///
+    /// # Safety
+    /// `place` is null or may be written to until the result is dropped.
+    pub(crate) unsafe fn optional(argument: &str, place: *mut T) -> Outcome<Self> {
+        check_aligned(argument, place)?;
+        Ok(Self(place))
+    }
+
+    /// Without a place for it the result would be lost.
+    ///
+    /// # Safety
+    /// As for `optional`.
+    pub(crate) unsafe fn required(argument: &str, place: *mut T) -> Outcome<Self> {
+        if place.is_null() {
+            return Err(Failure::invalid(format!("{argument} is NULL")));
+        }
+        // SAFETY: the caller's promise is passed on.
+        unsafe { Self::optional(argument, place) }
+    }
+
+    pub(crate) fn put(&self, value: T) {
+        if !self.0.is_null() {
+            // SAFETY: aligned, not null, and whoever made this vouched for it.
+            unsafe { self.0.write(value) }
+        }
+    }
+}
+
+/// Room for several results.
+pub(crate) struct Buffer<T> {
+    start: *mut T,
+    capacity: usize,
+}
+
+impl<T> Buffer<T> {
+    /// NULL is allowed with capacity 0: that only asks how much room is needed.
+    ///
+    /// # Safety
+    /// `capacity` values may be written to `start` until the result is dropped.
+    pub(crate) unsafe fn new(argument: &str, start: *mut T, capacity: usize) -> Outcome<Self> {
+        check_aligned(argument, start)?;
+        if start.is_null() && capacity > 0 {
+            let why = format!("{argument} is NULL, yet its capacity is {capacity}");
+            return Err(Failure::invalid(why));
+        }
+        if capacity > isize::MAX as usize / size_of::<T>() {
+            let why = format!("{argument}: capacity {capacity} is more than any memory holds");
+            return Err(Failure::invalid(why));
+        }
+        Ok(Self { start, capacity })
+    }
+
+    /// Writes as many values as fit.
+    pub(crate) fn fill(&self, values: impl IntoIterator<Item = T>) {
+        for (at, value) in values.into_iter().take(self.capacity).enumerate() {
+            // SAFETY: `at` is below the capacity that whoever made this vouched for.
+            unsafe { self.start.add(at).write(value) }
+        }
+    }
+}
+
+impl Buffer<c_char> {
+    /// Writes as much of a text as fits, whole characters and always the 0 at its end; returns
+    /// the room that all of it needs.
+    pub(crate) fn fill_text(&self, text: &str) -> usize {
+        if self.capacity > 0 {
+            let room = (self.capacity - 1).min(text.len());
+            let fits = (0..=room).rfind(|at| text.is_char_boundary(*at)).unwrap_or(0);
+            self.fill(text.as_bytes()[..fits].iter().chain(&[0]).map(|byte| *byte as c_char));
+        }
+        text.len() + 1
+    }
+}
+
+fn check_aligned<T>(argument: &str, place: *mut T) -> Outcome {
+    if place.is_aligned() {
+        return Ok(());
+    }
+    let align = align_of::<T>();
+    Err(Failure::invalid(format!("{argument} is not aligned to {align} bytes: {place:p}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_cut_between_characters_and_always_end() {
+        for (capacity, expected, written) in
+            [(0, "", 0), (1, "", 1), (2, "a", 2), (3, "a", 2), (4, "aß", 4), (9, "aßc", 5)]
+        {
+            let mut room = [0x7f as c_char; 9];
+            // SAFETY: `room` is large enough for every capacity.
+            let buffer = unsafe { Buffer::new("buf", room.as_mut_ptr(), capacity) }.unwrap();
+            assert_eq!(buffer.fill_text("aßc"), 5);
+            let bytes: Vec<u8> = room.iter().map(|c| *c as u8).take_while(|b| *b != 0x7f).collect();
+            assert_eq!(bytes.len(), written);
+            assert_eq!(bytes.strip_suffix(&[0]).unwrap_or_default(), expected.as_bytes());
+        }
+    }
+
+    #[test]
+    fn what_can_be_seen_to_be_wrong_is_refused() {
+        let odd = std::ptr::without_provenance_mut::<u64>(0x1001);
+        // SAFETY: nothing is written.
+        unsafe {
+            assert!(Out::optional("a", odd).is_err());
+            assert!(Out::required("a", std::ptr::null_mut::<u64>()).is_err());
+            assert!(Buffer::new("a", std::ptr::null_mut::<u64>(), 1).is_err());
+            assert!(Buffer::new("a", std::ptr::null_mut::<u64>(), 0).is_ok());
+            assert!(Buffer::new("a", odd.wrapping_byte_sub(1), usize::MAX).is_err());
+            assert!(text("a", std::ptr::null()).is_err());
+            assert!(text("a", c"\xff".as_ptr()).is_err());
+        }
+        assert!(version(0).is_err());
+    }
+}

@@ -1,0 +1,179 @@
+//! Protecting memory.
+
+#![allow(non_camel_case_types)]
+
+use std::ffi::{c_char, c_int, c_void};
+
+use crate::argument;
+use crate::error::{Failure, Outcome, call};
+use crate::handle::{self, sf_job};
+
+/// Types of elements, for `sf_protect_typed`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum sf_type {
+    /// Bytes of no particular type.
+    SF_BYTE = 0,
+    /// `int8_t`
+    SF_I8 = 1,
+    /// `uint8_t`
+    SF_U8 = 2,
+    /// `int16_t`
+    SF_I16 = 3,
+    /// `uint16_t`
+    SF_U16 = 4,
+    /// `int32_t`
+    SF_I32 = 5,
+    /// `uint32_t`
+    SF_U32 = 6,
+    /// `int64_t`
+    SF_I64 = 7,
+    /// `uint64_t`
+    SF_U64 = 8,
+    /// 16-bit floating point, IEEE 754
+    SF_F16 = 9,
+    /// 16-bit floating point, the upper half of a `float`
+    SF_BF16 = 10,
+    /// `float`
+    SF_F32 = 11,
+    /// `double`
+    SF_F64 = 12,
+    /// Complex number of two `float`
+    SF_C32 = 13,
+    /// Complex number of two `double`
+    SF_C64 = 14,
+}
+
+/// Bytes of one element, and the size of the numbers it consists of (0: none in particular).
+fn layout(number: c_int) -> Option<(usize, u8)> {
+    use sf_type::*;
+    const TABLE: [(sf_type, usize, u8); 15] = [
+        (SF_BYTE, 1, 0),
+        (SF_I8, 1, 1),
+        (SF_U8, 1, 1),
+        (SF_I16, 2, 2),
+        (SF_U16, 2, 2),
+        (SF_I32, 4, 4),
+        (SF_U32, 4, 4),
+        (SF_I64, 8, 8),
+        (SF_U64, 8, 8),
+        (SF_F16, 2, 2),
+        (SF_BF16, 2, 2),
+        (SF_F32, 4, 4),
+        (SF_F64, 8, 8),
+        (SF_C32, 8, 4),
+        (SF_C64, 16, 8),
+    ];
+    TABLE.iter().find(|row| row.0 as c_int == number).map(|row| (row.1, row.2))
+}
+
+/// Protects memory: from now on it is part of every checkpoint and filled by every restart.
+///
+/// Where the type of the elements is known, `sf_protect_typed` compresses better.
+///
+/// @param job   An open job.
+/// @param name  Name of the region: 1 to 255 bytes of UTF-8 without control characters. A restart
+///              finds the region by it.
+/// @param start Where it starts; any alignment.
+/// @param bytes Its length. The same length is expected at a restart.
+/// @return `SF_OK`; `SF_INVALID` if the name breaks the rules or is taken, if `start` is NULL, or
+///         if the memory overlaps another region.
+///
+/// Until `sf_unprotect` or `sf_finalize` the memory must stay allocated and writable. No other
+/// thread may write to it during `sf_checkpoint`, nor use it during `sf_restart`.
+///
+/// Thread-safe; waits while a checkpoint is being captured.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sf_protect(
+    job: *mut sf_job,
+    name: *const c_char,
+    start: *mut c_void,
+    bytes: usize,
+) -> c_int {
+    // SAFETY: the caller vouches for name and memory.
+    call("sf_protect", || unsafe { protect(job, name, start, bytes, 0) })
+}
+
+/// Protects an array of numbers. Their type helps compression; it changes nothing else.
+///
+/// @param job   An open job.
+/// @param name  Name of the region, as for `sf_protect`.
+/// @param start The array; any alignment.
+/// @param count How many elements it has.
+/// @param type  One of `sf_type`, such as `SF_F64` for `double`.
+/// @return As `sf_protect`; `SF_INVALID` also for a type that does not exist, or if the array
+///         would be larger than memory.
+///
+/// The memory must be left alone as described for `sf_protect`.
+///
+/// Thread-safe; waits while a checkpoint is being captured.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sf_protect_typed(
+    job: *mut sf_job,
+    name: *const c_char,
+    start: *mut c_void,
+    count: usize,
+    r#type: c_int,
+) -> c_int {
+    call("sf_protect_typed", || {
+        let (size, elem) = layout(r#type)
+            .ok_or_else(|| Failure::invalid(format!("type {} is no sf_type", r#type)))?;
+        let bytes = count.checked_mul(size).ok_or_else(|| {
+            Failure::invalid(format!("{count} elements of {size} bytes are more than memory holds"))
+        })?;
+        // SAFETY: the caller vouches for name and memory.
+        unsafe { protect(job, name, start, bytes, elem) }
+    })
+}
+
+/// # Safety
+/// As `sf_protect`.
+unsafe fn protect(
+    job: *mut sf_job,
+    name: *const c_char,
+    start: *mut c_void,
+    bytes: usize,
+    elem: u8,
+) -> Outcome {
+    handle::with(job, |open| {
+        // SAFETY: the caller vouches for the name.
+        let name = unsafe { argument::text("name", name) }?;
+        // SAFETY: the caller vouches for the memory.
+        Ok(unsafe { open.job.protect(name, start.cast(), bytes, elem) }?)
+    })
+}
+
+/// Ends the protection of a region. Do this before its memory is freed or moved by `realloc`.
+/// Checkpoints that have been taken keep the region.
+///
+/// @param job  An open job.
+/// @param name Name of the region.
+/// @return `SF_OK`; `SF_MISSING` if no region of that name is protected; `SF_INVALID`.
+///
+/// Thread-safe; waits while a checkpoint is being captured.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sf_unprotect(job: *mut sf_job, name: *const c_char) -> c_int {
+    call("sf_unprotect", || {
+        handle::with(job, |open| {
+            // SAFETY: the caller vouches for the name.
+            let name = unsafe { argument::text("name", name) }?;
+            Ok(open.job.unprotect(name)?)
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_type_has_a_size_and_no_other_number_is_one() {
+        for number in 0..=14 {
+            let (size, elem) = layout(number).unwrap();
+            assert!(elem == 0 || size.is_multiple_of(usize::from(elem)), "{number}");
+        }
+        assert_eq!(layout(sf_type::SF_F64 as c_int), Some((8, 8)));
+        assert_eq!(layout(sf_type::SF_C64 as c_int), Some((16, 8)));
+        assert!(layout(-1).is_none() && layout(15).is_none());
+    }
+}

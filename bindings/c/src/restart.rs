@@ -1,0 +1,248 @@
+//! Coming back to a checkpoint, whole or region by region.
+
+#![allow(non_camel_case_types)]
+
+use std::ffi::{c_char, c_int, c_void};
+use std::fmt::Write;
+use std::sync::PoisonError;
+
+use standfast::{Kind, Restarted, Version};
+
+use crate::argument::{self, Buffer, Out};
+use crate::error::{Failure, Outcome, call};
+use crate::handle::{self, sf_job};
+
+/// For `sf_restart`: the newest checkpoint that is whole.
+pub const SF_NEWEST: u64 = 0;
+
+/// Room for the name of a region, with the 0 at its end.
+pub const SF_NAME_BYTES: usize = 256;
+
+/// A region of a checkpoint, for `sf_regions`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct sf_region_info {
+    /// Its name, ended with 0.
+    pub name: [c_char; SF_NAME_BYTES],
+    /// Its length in bytes.
+    pub bytes: u64,
+    /// Size of the numbers in it as the program declared them (8 for `double`); 0 if it did not.
+    pub elem: u32,
+    /// Always 0; room for later versions of the library.
+    pub reserved: [u32; 5],
+}
+
+/// Fills every protected region from a checkpoint. Every page is verified.
+///
+/// Call it after the regions are protected and before the work begins. With `SF_NEWEST` damaged
+/// checkpoints are passed over for older ones; `sf_restart_report` says which and why.
+///
+/// @param job      An open job.
+/// @param version  Number of the checkpoint, or `SF_NEWEST`.
+/// @param restored Where the number of the restored checkpoint goes; may be NULL.
+/// @return `SF_OK`. `SF_MISSING` with `SF_NEWEST`: there is nothing to restart from, a fresh start;
+///         the regions are unchanged. `SF_INVALID`: the checkpoint does not fit, for a protected
+///         region is not in it or has another length there. `SF_CORRUPT`: no checkpoint is whole.
+///         After other failures than a fresh start the regions may hold a mixture: do not go on
+///         with them.
+///
+/// Thread-safe. No other thread may use protected memory until it returns.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sf_restart(job: *mut sf_job, version: u64, restored: *mut u64) -> c_int {
+    call("sf_restart", || {
+        // SAFETY: the caller vouches for it.
+        let out = unsafe { Out::optional("restored", restored) }?;
+        handle::with(job, |open| {
+            let chosen = (version != SF_NEWEST).then_some(Version(version));
+            let restarted = open.job.restart(chosen)?;
+            out.put(restarted.version.0);
+            *open.restarted.lock().unwrap_or_else(PoisonError::into_inner) = Some(restarted);
+            Ok(())
+        })
+    })
+}
+
+/// What the last successful `sf_restart` of this job has to say, as text: which checkpoint it
+/// came back to, which newer ones it passed over and why, and which regions of the checkpoint
+/// the program does not protect.
+///
+/// @param job      An open job.
+/// @param buf      Where the text goes, cut if need be and always ended with 0; may be NULL if
+///                 `capacity` is 0.
+/// @param capacity Room in `buf`, in bytes.
+/// @param needed   Where the room goes that the whole text needs, with the 0; may be NULL.
+/// @return `SF_OK`, also if the text was cut; `SF_MISSING` if this job has not been restarted;
+///         `SF_INVALID`.
+///
+/// Thread-safe.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sf_restart_report(
+    job: *mut sf_job,
+    buf: *mut c_char,
+    capacity: usize,
+    needed: *mut usize,
+) -> c_int {
+    call("sf_restart_report", || {
+        // SAFETY: the caller vouches for both.
+        let (buffer, out) =
+            unsafe { (Buffer::new("buf", buf, capacity)?, Out::optional("needed", needed)?) };
+        handle::with(job, |open| {
+            let restarted = open.restarted.lock().unwrap_or_else(PoisonError::into_inner);
+            let restarted = restarted.as_ref().ok_or_else(|| {
+                Failure::new(Kind::Missing, "no sf_restart of this job has succeeded")
+            })?;
+            out.put(buffer.fill_text(&told(restarted)));
+            Ok(())
+        })
+    })
+}
+
+fn told(restarted: &Restarted) -> String {
+    let mut text = format!("restarted from checkpoint {}", restarted.version);
+    for (object, why) in &restarted.passed_over {
+        let _ = write!(text, "\n  passed over {object}: {why}");
+    }
+    for region in &restarted.unclaimed {
+        let _ = write!(text, "\n  region {region:?} of the checkpoint is not protected");
+    }
+    text
+}
+
+/// Lists the regions of a checkpoint, in the order in which they were protected.
+///
+/// @param job      An open job.
+/// @param version  Number of the checkpoint.
+/// @param buf      Where the list goes; may be NULL if `capacity` is 0.
+/// @param capacity For how many regions `buf` has room.
+/// @param count    Where the number of all regions goes; may be larger than `capacity`.
+/// @return `SF_OK`; `SF_MISSING` if there is no such checkpoint; `SF_CORRUPT` if it cannot be
+///         read; `SF_INVALID`.
+///
+/// Thread-safe.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sf_regions(
+    job: *mut sf_job,
+    version: u64,
+    buf: *mut sf_region_info,
+    capacity: usize,
+    count: *mut usize,
+) -> c_int {
+    call("sf_regions", || {
+        // SAFETY: the caller vouches for both.
+        let (buffer, out) =
+            unsafe { (Buffer::new("buf", buf, capacity)?, Out::required("count", count)?) };
+        handle::with(job, |open| {
+            let regions = open.job.image(argument::version(version)?)?.regions;
+            buffer.fill(regions.iter().map(|region| sf_region_info {
+                name: name_of(&region.name),
+                bytes: region.bytes,
+                elem: u32::from(region.elem),
+                reserved: [0; 5],
+            }));
+            out.put(regions.len());
+            Ok(())
+        })
+    })
+}
+
+/// Names have at most 255 bytes, so there is always room for the 0.
+fn name_of(name: &str) -> [c_char; SF_NAME_BYTES] {
+    let mut room = [0; SF_NAME_BYTES];
+    for (place, byte) in room[..SF_NAME_BYTES - 1].iter_mut().zip(name.bytes()) {
+        *place = byte as c_char;
+    }
+    room
+}
+
+/// Tells how long a region of a checkpoint is, so that a buffer for it can be allocated.
+///
+/// @param job     An open job.
+/// @param version Number of the checkpoint.
+/// @param name    Name of the region.
+/// @param bytes   Where its length goes.
+/// @return `SF_OK`; `SF_MISSING` if there is no such checkpoint or region; `SF_CORRUPT` if it
+///         cannot be read; `SF_INVALID`.
+///
+/// Thread-safe.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sf_recovered_bytes(
+    job: *mut sf_job,
+    version: u64,
+    name: *const c_char,
+    bytes: *mut u64,
+) -> c_int {
+    call("sf_recovered_bytes", || {
+        // SAFETY: the caller vouches for both.
+        let (name, out) =
+            unsafe { (argument::text("name", name)?, Out::required("bytes", bytes)?) };
+        handle::with(job, |open| {
+            out.put(open.job.recovered_bytes(argument::version(version)?, name)?);
+            Ok(())
+        })
+    })
+}
+
+/// Reads one region of a checkpoint into a buffer. The region need not be protected. Every page
+/// is verified.
+///
+/// @param job     An open job.
+/// @param version Number of the checkpoint.
+/// @param name    Name of the region.
+/// @param buf     Where its bytes go; may be NULL if `bytes` is 0.
+/// @param bytes   Length of `buf`; must be that of the region (`sf_recovered_bytes`).
+/// @return `SF_OK`; `SF_MISSING` if there is no such checkpoint or region; `SF_INVALID` if the
+///         lengths differ; `SF_CORRUPT` if it cannot be read: then the buffer holds a mixture.
+///
+/// Thread-safe. No other thread may use the buffer until it returns.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sf_recover(
+    job: *mut sf_job,
+    version: u64,
+    name: *const c_char,
+    buf: *mut c_void,
+    bytes: usize,
+) -> c_int {
+    call("sf_recover", || {
+        // SAFETY: the caller vouches for both.
+        let (name, buf) = unsafe { (argument::text("name", name)?, memory(buf, bytes)?) };
+        handle::with(job, |open| Ok(open.job.recover(argument::version(version)?, name, buf)?))
+    })
+}
+
+/// # Safety
+/// `start` is null or has `bytes` bytes that nobody else uses while the result lives.
+unsafe fn memory<'a>(start: *mut c_void, bytes: usize) -> Outcome<&'a mut [u8]> {
+    match (start.is_null(), bytes) {
+        (_, 0) => Ok(&mut []),
+        (true, _) => Err(Failure::invalid(format!("buf is NULL, yet it has {bytes} bytes"))),
+        (_, bytes) if bytes > isize::MAX as usize => {
+            Err(Failure::invalid(format!("buf: {bytes} bytes are more than any memory holds")))
+        }
+        // SAFETY: not null; the caller vouches for the rest.
+        (false, bytes) => Ok(unsafe { std::slice::from_raw_parts_mut(start.cast(), bytes) }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_name_still_ends() {
+        let name = name_of(&"x".repeat(255));
+        assert_eq!(name.iter().filter(|byte| **byte == b'x' as c_char).count(), 255);
+        assert_eq!(name[255], 0);
+    }
+
+    #[test]
+    fn a_restart_tells_what_it_passed_over_and_left() {
+        let restarted = Restarted {
+            version: Version(3),
+            passed_over: vec![("checkpoint 4".into(), "torn".into())],
+            unclaimed: vec!["old".into()],
+        };
+        let expected = "restarted from checkpoint 3\n  passed over checkpoint 4: torn\n  \
+                        region \"old\" of the checkpoint is not protected";
+        assert_eq!(told(&restarted), expected);
+    }
+}

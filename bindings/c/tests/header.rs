@@ -1,0 +1,56 @@
+//! The committed header and the reference are those of the code.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+const BLESS: &str = "STANDFAST_TEST_BLESS";
+
+fn crate_dir() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn committed() -> String {
+    std::fs::read_to_string(crate_dir().join("include/standfast.h")).expect("the header is there")
+}
+
+fn generated() -> String {
+    let config = cbindgen::Config::from_root_or_default(crate_dir());
+    let mut builder = cbindgen::Builder::new().with_config(config);
+    for module in ["init", "handle", "region", "checkpoint", "restart", "error"] {
+        builder = builder.with_src(crate_dir().join(format!("src/{module}.rs")));
+    }
+    let mut header = Vec::new();
+    builder.generate().expect("the sources can be read").write(&mut header);
+    String::from_utf8(header).expect("sources are UTF-8")
+}
+
+#[test]
+fn the_committed_header_is_the_generated_one() {
+    let generated = generated();
+    if std::env::var_os(BLESS).is_some() {
+        std::fs::write(crate_dir().join("include/standfast.h"), &generated).expect("written");
+    }
+    assert!(
+        committed() == generated,
+        "include/standfast.h is stale: {BLESS}=1 cargo test -p standfast-c --test header"
+    );
+}
+
+/// Words of a text that look like names of this library.
+fn names(text: &str) -> BTreeSet<&str> {
+    text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
+        .filter(|word| word.starts_with("sf_") || word.starts_with("SF_"))
+        .collect()
+}
+
+#[test]
+fn the_reference_has_every_name_of_the_header_and_no_other() {
+    let path = crate_dir().join("../../docs/API-C.md");
+    let reference = std::fs::read_to_string(path).expect("docs/API-C.md is there");
+    let header = committed();
+    let (header, reference) = (names(&header), names(&reference));
+    let missing: Vec<_> = header.difference(&reference).collect();
+    let unknown: Vec<_> = reference.difference(&header).collect();
+    assert!(missing.is_empty(), "docs/API-C.md does not have {missing:?}");
+    assert!(unknown.is_empty(), "docs/API-C.md has names that do not exist: {unknown:?}");
+}
