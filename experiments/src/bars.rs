@@ -8,10 +8,10 @@ use standfast_measure::{Bar, Better, Setting};
 /// Measure every bar.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Only these capabilities: A spine (others follow as they are built)
-    #[arg(long, value_delimiter = ',', value_parser = ["A"])]
+    /// Only these capabilities: A spine, G models and planner (others follow as they are built)
+    #[arg(long, value_delimiter = ',', value_parser = ["A", "G"])]
     only: Vec<String>,
-    /// Fewer repetitions: under a minute per letter
+    /// Fewer repetitions and random machines: under a minute per letter
     #[arg(long)]
     quick: bool,
     /// JSON lines instead of text
@@ -37,10 +37,27 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if wanted("A") {
         standfast_measure::bars(&setting, &mut each).context("measuring the spine")?;
     }
+    if wanted("G") {
+        let bars = standfast_model::bars::bars(args.quick).context("checking the models")?;
+        bars.iter().map(of_model).for_each(&mut each);
+    }
     if missed > 0 && !args.json {
         println!("{missed} not met");
     }
     Ok(())
+}
+
+/// A bar of the models, whose values have no ceiling of this machine but a best possible value.
+fn of_model(bar: &standfast_model::bars::Bar) -> Bar {
+    let better = match bar.better {
+        standfast_model::bars::Better::Higher => Better::Higher,
+        standfast_model::bars::Better::Lower => Better::Lower,
+    };
+    let same = Bar::new("G", format!("{}, {}", bar.name, bar.unit), bar.value, better, bar.goal);
+    match bar.ceiling {
+        Some(ceiling) => same.ceiling(ceiling, bar.unit),
+        None => same,
+    }
 }
 
 fn print(bar: &Bar, json: bool) {
@@ -59,7 +76,7 @@ fn print(bar: &Bar, json: bool) {
     let verdict = if bar.met { "met" } else { "NOT MET" };
     let (issue, name) = (bar.issue, &bar.name);
     println!(
-        "{issue}  {name:<48}{:>9.3} {relation} {:<7}{verdict:<9}{ceiling}",
+        "{issue}  {name:<76}{:>9.3} {relation} {:<7}{verdict:<9}{ceiling}",
         bar.value, bar.goal
     );
 }

@@ -149,6 +149,57 @@ pub(crate) const PAGES: &[Page] = &[
         ],
     },
     Page {
+        command: "plan",
+        examples: &[
+            (
+                "standfast plan --nodes 512 --size 128GiB --mtti 6h --global-write 40GB/s",
+                "what is not given is assumed; the first table says what",
+            ),
+            (
+                "standfast bench --json > bench.json; standfast plan --bench bench.json",
+                "rates and codecs as measured here",
+            ),
+            (
+                "standfast plan --failure-log failures.txt --from-job --job heat",
+                "MTTI from a log, sizes from the checkpoints of a job",
+            ),
+            (
+                "standfast plan --nodes 512 --mtti 6h --toml > standfast.toml",
+                "settings to run with",
+            ),
+        ],
+        next: "put the settings into standfast.toml and call point() in the program's loop; interval = \"auto\" follows measurements while the job runs",
+        json: &[
+            (
+                "inputs",
+                "values (every input in seconds, bytes, bytes per second, shares), fields (name, value, source)",
+            ),
+            ("mtti", "mean_s, low_s, high_s, failures (with --failure-log; 95 % interval)"),
+            (
+                "plan",
+                "levels, efficiency, breakdown, group_k, group_m, ring_survival, codec, pool_bytes, global_bytes, mtti_s, background, sensitivity, notes",
+            ),
+        ],
+    },
+    Page {
+        command: "model",
+        examples: &[
+            ("standfast model paper list", "what there is"),
+            ("standfast model paper ndp-table3", "one of them: paper, ours, difference"),
+            ("standfast model paper ndp-figure6 --plot figure6.png", "with its plot"),
+            ("standfast model paper all --report report.html", "everything on one page"),
+        ],
+        next: "standfast plan applies the same models to your machine",
+        json: &[
+            ("paper", "name, title, plots (of list)"),
+            (
+                "reproduction",
+                "name, title, assumptions, rows (label, unit, paper, ours, within, difference, agrees), claims (text, holds), charts",
+            ),
+            ("file", "file, bytes"),
+        ],
+    },
+    Page {
         command: "completions",
         examples: &[(
             "standfast completions bash > ~/.local/share/bash-completion/completions/standfast",

@@ -266,10 +266,9 @@ impl Core {
         self.capturer.distrust(manifest.segments.iter().map(|segment| segment.id));
     }
 
-    /// Takes in what a restart has put into memory.
-    pub(crate) fn restored(&mut self, rebuild: &Rebuild) {
-        let inventory = self.inventory.as_ref().expect("settled");
-        self.capturer.restored(rebuild, inventory);
+    /// Remembers what a restart has put into memory.
+    pub(crate) fn restored(&mut self, rebuild: Rebuild) {
+        self.capturer.restored(rebuild);
     }
 
     /// Prepares for memory being overwritten as a whole.

@@ -110,7 +110,7 @@ impl Job {
         rebuild
             .rebuild(&sink, |region| wanted[region], &AtomicU64::new(0))
             .map_err(standfast_restart::Error::from)?;
-        core.restored(&rebuild);
+        core.restored(rebuild);
         Ok(unclaimed)
     }
 

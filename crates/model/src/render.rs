@@ -87,7 +87,8 @@ pub fn plan(plan: &Plan) -> String {
             vec![
                 level.name.to_owned(),
                 duration(level.interval_s),
-                duration(level.commit_s),
+                // What takes no time is done by the agent.
+                if level.commit_s > 0.0 { duration(level.commit_s) } else { "no".to_owned() },
                 duration(level.restore_s),
                 percent(level.failure_share),
                 bytes(level.stored_bytes),
@@ -97,7 +98,7 @@ pub fn plan(plan: &Plan) -> String {
     let mut text =
         table(&["level", "every", "blocks", "restore", "failures", "bytes per node"], &rows);
     let _ = writeln!(text, "\nefficiency {}", percent(plan.efficiency));
-    for (name, share) in plan.parts() {
+    for (name, share) in plan.parts().into_iter().filter(|(_, share)| *share >= 0.0005) {
         let _ = writeln!(text, "  {name:<22} {:>7}", percent(share));
     }
     let _ = writeln!(
@@ -145,6 +146,16 @@ pub fn bars(bars: &[Bar]) -> String {
         })
         .collect();
     table(&["bar", "value", "goal", "unit", ""], &rows)
+}
+
+/// A reproduction as a JSON line, each row with its difference.
+pub fn reproduction_line(item: &Reproduction) -> String {
+    let mut value = serde_json::to_value(item).unwrap_or(Value::Null);
+    for (row, own) in value["rows"].as_array_mut().into_iter().flatten().zip(&item.rows) {
+        row["difference"] = json!(own.difference());
+        row["agrees"] = json!(own.agrees());
+    }
+    json_line("reproduction", &value)
 }
 
 /// One JSON line: the object's fields and its `type`.
@@ -215,8 +226,12 @@ mod tests {
     #[test]
     fn json_lines_have_a_type() {
         let item = crate::paper::reproduce("ddc-table1").unwrap();
-        let line: Value = serde_json::from_str(&json_line("reproduction", &item)).unwrap();
+        let line: Value = serde_json::from_str(&reproduction_line(&item)).unwrap();
         assert_eq!(line["type"], "reproduction");
+        assert_eq!(
+            (&line["rows"][0]["difference"], &line["rows"][0]["agrees"]),
+            (&json!(0.0), &json!(true))
+        );
         assert_eq!(line["rows"][0]["ours"], 145.0);
         assert!(reproduction(&item).contains("145"));
     }

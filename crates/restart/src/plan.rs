@@ -14,8 +14,9 @@
 use standfast_format::{Image, Run};
 use standfast_pack::SegmentReader;
 
-/// Longest stretch that is read at once.
-pub const EXTENT_BYTES_MAX: u64 = 4 << 20;
+/// Longest stretch that is read at once: a buffer of this size has huge pages, which direct I/O
+/// is fastest with.
+pub const EXTENT_BYTES_MAX: u64 = 2 << 20;
 /// Unneeded bytes between two blocks that are cheaper to read than to skip.
 const GAP_BYTES_MAX: u64 = 64 << 10;
 

@@ -22,7 +22,7 @@ use standfast_reduce::{BlockDecoder, PageHasher};
 use standfast_store::{AlignedBuf, Store};
 
 use crate::error::{Error, Result};
-use crate::plan::{Extent, Piece, plan, plan_all};
+use crate::plan::{EXTENT_BYTES_MAX, Extent, Piece, plan, plan_all};
 use crate::sink::{CheckSink, Sink};
 
 /// Direct I/O wants offsets and lengths in multiples of this.
@@ -276,7 +276,8 @@ impl Worker {
         let end = (extent.offset + extent.bytes).next_multiple_of(ALIGN).min(reader.file_bytes());
         let bytes = (end - start) as usize;
         if self.buf.as_ref().is_none_or(|buf| buf.len() < bytes) {
-            self.buf = Some(AlignedBuf::with_len(bytes.next_multiple_of(1 << 16)));
+            let usual = (EXTENT_BYTES_MAX + 2 * ALIGN) as usize;
+            self.buf = Some(AlignedBuf::with_len(bytes.max(usual)));
         }
         self.start = start;
         let buf = self.buf.as_mut().expect("just made");

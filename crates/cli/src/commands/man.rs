@@ -67,7 +67,9 @@ fn command_page(page: &Page) -> String {
     let mut root = args::command();
     root.build();
     let command = root.find_subcommand(page.command).expect("every page has a command").clone();
+    let parts = parts(&command);
     let mut text = head(command.display_name(format!("standfast-{}", page.command)));
+    text.push_str(&parts);
     let owned = |pairs: &[(&str, &str)]| -> Vec<(String, String)> {
         pairs.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect()
     };
@@ -96,6 +98,21 @@ fn head(command: clap::Command) -> String {
         });
     rendered.expect("memory takes the page");
     String::from_utf8_lossy(&page).into_owned()
+}
+
+/// The options of a command's own subcommands.
+fn parts(command: &clap::Command) -> String {
+    let own = |part: &&clap::Command| part.get_name() != "help";
+    let mut text = String::new();
+    for part in command.get_subcommands().filter(own) {
+        let mut page = Vec::new();
+        Man::new(part.clone().after_help(""))
+            .render_options_section(&mut page)
+            .expect("memory takes the page");
+        let title = format!(".SH \"OPTIONS OF {}\"", part.get_name().to_uppercase());
+        text.push_str(&String::from_utf8_lossy(&page).replacen(".SH OPTIONS", &title, 1));
+    }
+    text
 }
 
 fn section(page: &mut String, title: &str, entries: &[(String, String)]) {

@@ -8,6 +8,8 @@ mod diff;
 mod export;
 mod ls;
 mod man;
+mod model;
+mod plan;
 mod prune;
 mod show;
 mod verify;
@@ -32,6 +34,8 @@ pub(crate) fn run(cli: &Cli, output: &Output) -> Result<ExitCode> {
         Command::Prune(args) => prune::run(global, args, output),
         Command::Config(args) => config::run(global, args, output),
         Command::Bench(args) => bench::run(args, output),
+        Command::Plan(args) => plan::run(global, args, output),
+        Command::Model(args) => model::run(args, output),
         Command::Completions(args) => completions::run(args, output),
         Command::Man(args) => man::run(args, output),
         Command::DemoWorker(args) => heat::worker::run(global, args),

@@ -5,4 +5,5 @@ mod demo;
 mod export;
 mod fixture;
 mod looking;
+mod planning;
 mod prune;

@@ -56,6 +56,8 @@ pub(crate) struct Capturer {
     /// about that memory, not about other memory under the same name.
     spans: HashMap<String, Span>,
     references: HashMap<SegmentId, SegmentRef>,
+    /// What the last restart brought back, until a checkpoint takes it in.
+    restored: Option<Rebuild>,
     /// Segments that could not be read back: nothing new may refer to them.
     distrusted: HashSet<SegmentId>,
 }
@@ -74,6 +76,7 @@ impl Capturer {
             positions: HashMap::new(),
             spans: HashMap::new(),
             references: HashMap::new(),
+            restored: None,
             distrusted: HashSet::new(),
             config: config.clone(),
             store,
@@ -138,16 +141,20 @@ impl Capturer {
         self.positions.values_mut().for_each(Positions::forget);
     }
 
-    /// Takes in what a restart has just put into memory, so that the next checkpoint stores only
-    /// what changed since, however old the segments are.
-    pub(crate) fn restored(&mut self, rebuild: &Rebuild, inventory: &Inventory) {
+    /// Remembers what a restart has just put into memory. The next checkpoint takes it in: the
+    /// program should not wait for that now.
+    pub(crate) fn restored(&mut self, rebuild: Rebuild) {
         let image = rebuild.image();
         let same =
             image.hash == self.config.hash && u64::from(image.page_bytes) == self.config.page.0;
-        if self.config.dedup != Dedup::Time || !same {
-            return;
-        }
-        self.load_catalog(inventory);
+        self.restored = (self.config.dedup == Dedup::Time && same).then_some(rebuild);
+    }
+
+    /// Takes in what a restart has put into memory, so that only what changed since is stored,
+    /// however old the segments are.
+    fn take_in_restored(&mut self) {
+        let Some(rebuild) = self.restored.take() else { return };
+        let image = rebuild.image();
         // What was just read is there, also where pruning failed and nobody knew.
         self.references.extend(image.segments.iter().map(|segment| (segment.id, *segment)));
         let zero_hash = rebuild.zero_hash();
@@ -196,6 +203,7 @@ impl Capturer {
             self.positions.values_mut().for_each(Positions::forget);
         }
         self.load_catalog(inventory);
+        self.take_in_restored();
     }
 
     fn start_packer(&self) -> Packer {

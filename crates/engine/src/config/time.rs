@@ -34,7 +34,8 @@ impl FromStr for TimeSpan {
 impl fmt::Display for TimeSpan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let millis = self.0.as_millis();
-        let fits = |factor: u64| millis >= u128::from(factor) && millis % u128::from(factor) == 0;
+        let fits =
+            |factor: u64| millis >= u128::from(factor) && millis.is_multiple_of(u128::from(factor));
         let (unit, factor) =
             UNITS.iter().find(|(_, factor)| fits(*factor)).copied().unwrap_or(("ms", 1));
         write!(f, "{}{unit}", millis / u128::from(factor))

@@ -20,6 +20,19 @@ use crate::error::{ModelError, Result};
 
 const INPUT: &str = "bench output";
 
+/// Names of measurements, the best first; the field they fill, and its place.
+type Filled = (&'static [&'static str], &'static str, fn(&mut Inputs) -> &mut f64);
+
+const FIELDS: &[Filled] = &[
+    (&["checkpoint, blocked", "memcpy"], "capture_bps", |i| &mut i.capture_bps),
+    (&["disk write+fsync", "disk write"], "local_write_bps", |i| &mut i.local_write_bps),
+    (&["disk read"], "local_read_bps", |i| &mut i.local_read_bps),
+    (&["network"], "network_bps", |i| &mut i.network_bps),
+    (&["encode"], "encode_bps", |i| &mut i.encode_bps),
+    (&["global write"], "global_write_bps", |i| &mut i.global_write_bps),
+    (&["global read"], "global_read_bps", |i| &mut i.global_read_bps),
+];
+
 #[derive(Debug, Deserialize)]
 struct Record {
     #[serde(rename = "type")]
@@ -85,27 +98,20 @@ fn times_smaller(note: &str) -> Option<f64> {
 }
 
 impl Bench {
-    /// Overwrites the inputs that were measured; returns the names that were used.
-    pub fn apply(&self, inputs: &mut Inputs) -> Vec<String> {
+    /// Overwrites the inputs that were measured; returns their fields, each with the name of the
+    /// measurement.
+    pub fn apply(&self, inputs: &mut Inputs) -> Vec<(&'static str, &str)> {
         let mut used = Vec::new();
-        let mut take = |names: &[&str], target: &mut f64| {
-            if let Some((name, rate)) =
-                names.iter().find_map(|name| self.rates.get_key_value(*name))
-            {
-                *target = *rate;
-                used.push(name.clone());
+        for (names, field, place) in FIELDS {
+            let measured = names.iter().find_map(|name| self.rates.get_key_value(*name));
+            if let Some((name, rate)) = measured {
+                *place(inputs) = *rate;
+                used.push((*field, name.as_str()));
             }
-        };
-        take(&["checkpoint, blocked", "memcpy"], &mut inputs.capture_bps);
-        take(&["disk write+fsync", "disk write"], &mut inputs.local_write_bps);
-        take(&["disk read"], &mut inputs.local_read_bps);
-        take(&["network"], &mut inputs.network_bps);
-        take(&["encode"], &mut inputs.encode_bps);
-        take(&["global write"], &mut inputs.global_write_bps);
-        take(&["global read"], &mut inputs.global_read_bps);
+        }
         let codecs = self.codecs();
         if !codecs.is_empty() {
-            used.extend(codecs.iter().map(|codec| format!("codec {}", codec.name)));
+            used.push(("codecs", "compress, decompress"));
             inputs.codecs = codecs;
         }
         used
@@ -158,13 +164,16 @@ mod tests {
     #[test]
     fn measured_rates_replace_the_defaults() {
         let mut inputs = Inputs::example();
-        let used = parse(LINES).unwrap().apply(&mut inputs);
+        let bench = parse(LINES).unwrap();
+        let used = bench.apply(&mut inputs);
         assert_eq!(inputs.capture_bps, 8e9);
         assert_eq!(inputs.local_write_bps, 9e8);
         assert_eq!(inputs.codecs.len(), 1);
         assert!((inputs.codecs[0].factor - 0.25).abs() < 1e-12);
         assert!((inputs.codecs[0].compress_bps - 2e9).abs() < 1.0);
-        assert_eq!(used, ["memcpy", "disk write+fsync", "codec lz4"]);
+        let fields: Vec<&str> = used.iter().map(|(field, _)| *field).collect();
+        assert_eq!(fields, ["capture_bps", "local_write_bps", "codecs"]);
+        assert_eq!(used[1].1, "disk write+fsync");
         inputs.check().unwrap();
     }
 

@@ -8,7 +8,7 @@
 use serde::Serialize;
 
 use crate::bounds::{at_least_one, non_negative, positive, share, share_below_one};
-use crate::error::Result;
+use crate::error::{ModelError, Result};
 
 /// A codec as measured, for one node.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -66,6 +66,10 @@ pub struct Inputs {
     pub local_bytes: Option<f64>,
     /// Largest group to consider.
     pub group_max: u64,
+    /// Nodes per group, where they are not for the planner to choose.
+    pub group: Option<u64>,
+    /// Shards per group, where they are not for the planner to choose.
+    pub shards: Option<u64>,
     /// Time to get the job running again, before any data is read.
     pub relaunch_s: f64,
 }
@@ -107,6 +111,8 @@ impl Inputs {
             pool_bytes_max: 4e9,
             local_bytes: None,
             group_max: 16,
+            group: None,
+            shards: None,
             relaunch_s: 60.0,
         }
     }
@@ -115,6 +121,7 @@ impl Inputs {
     pub fn check(&self) -> Result<()> {
         at_least_one("nodes", self.nodes)?;
         at_least_one("group_max", self.group_max)?;
+        self.check_groups()?;
         positive("bytes_per_node", self.bytes_per_node)?;
         positive("changed_share", share("changed_share", self.changed_share)?)?;
         positive("mtti_s", self.mtti_s)?;
@@ -142,6 +149,27 @@ impl Inputs {
             share_below_one("codec factor", codec.factor)?;
             positive("compress_bps", codec.compress_bps)?;
             positive("decompress_bps", codec.decompress_bps)?;
+        }
+        Ok(())
+    }
+    fn check_groups(&self) -> Result<()> {
+        let group = at_least_one("group", self.group.unwrap_or(1))?;
+        let shards = at_least_one("shards", self.shards.unwrap_or(1))?;
+        let pair = |field, value: u64, other, limit: u64, rule| ModelError::Pair {
+            field,
+            value: value as f64,
+            other,
+            limit: limit as f64,
+            rule,
+        };
+        if self.group.is_some() && shards > group {
+            let rule = "a group cannot keep more shards than it has nodes";
+            return Err(pair("shards", shards, "group", group, rule));
+        }
+        if group.max(shards) > self.nodes {
+            let (field, value) = if group > shards { ("group", group) } else { ("shards", shards) };
+            let rule = "a group cannot be larger than the job";
+            return Err(pair(field, value, "nodes", self.nodes, rule));
         }
         Ok(())
     }

@@ -195,9 +195,11 @@ fn choose_groups(inputs: &Inputs) -> Result<Option<(Groups, f64)>> {
     }
     let bursts = Bursts::geometric(inputs.nodes_per_incident)?;
     let largest = inputs.group_max.min(inputs.nodes / 2);
+    let sizes = inputs.group.map_or(1..=largest, |k| k..=k);
+    let counts = inputs.shards.map_or(1..=*sizes.end(), |m| m..=m);
     let mut closest = 0.0f64;
-    for m in 1..=largest {
-        for k in (m..=largest).rev() {
+    for m in counts {
+        for k in sizes.clone().rev().filter(|k| *k >= m) {
             let groups = Groups::new(inputs.nodes, k, m)?;
             let survival = bursts.survival(&groups);
             if survival >= inputs.survival {
@@ -206,10 +208,12 @@ fn choose_groups(inputs: &Inputs) -> Result<Option<(Groups, f64)>> {
             closest = closest.max(survival);
         }
     }
+    let shards = inputs.shards.map_or(String::new(), |m| format!(" with {m} shards"));
     Err(ModelError::Infeasible {
         reason: format!(
-            "groups of at most {largest} nodes survive {closest:.6} of the incidents, survival {} \
-             is wanted",
+            "groups of at most {} nodes{shards} survive {closest:.6} of the incidents, survival \
+             {} is wanted",
+            sizes.end(),
             inputs.survival
         ),
     })

@@ -1,7 +1,7 @@
 //! The planner: from a machine's numbers to interval, levels, groups, codec and what they cost.
 //!
-//! Data: [`Inputs`] (flags, [`mod@bench`] lines, [`failure_log`], [`scheduler`] environment) ->
-//! [`plan`] -> [`Plan`] -> table, JSON, `standfast.toml`. A running engine uses [`live::Live`].
+//! Data: [`Sourced`] inputs (flags, [`mod@bench`] lines, [`failure_log`], [`scheduler`]
+//! environment, [`measured()`] checkpoints) -> [`plan`] -> [`Plan`] -> table, JSON, `standfast.toml`. A running engine uses [`live::Live`].
 //!
 //! Every codec is tried with the cheapest groups that survive as wished; the exact models choose
 //! interval and ratios; the best efficiency wins, and among equals the fewest stored bytes.
@@ -15,13 +15,17 @@ pub mod gap;
 mod inputs;
 pub mod live;
 mod machine;
+mod measured;
 pub mod scheduler;
 mod sensitivity;
 mod settings;
+mod sources;
 
 pub use inputs::{CodecInput, Inputs};
+pub use measured::{Checkpoint, measured};
 pub use sensitivity::Sensitivity;
 pub use settings::toml;
+pub use sources::{Field, Sourced};
 
 use serde::Serialize;
 
@@ -69,6 +73,8 @@ pub struct Plan {
     pub pool_bytes: f64,
     /// Bytes the whole job needs on the global level.
     pub global_bytes: f64,
+    /// Mean time between failures that was planned for.
+    pub mtti_s: f64,
     /// Who fills the global level: an agent in the background, or the host.
     pub background: bool,
     /// What happens if an input is wrong.
@@ -137,6 +143,7 @@ fn described(inputs: &Inputs, chosen: &Chosen) -> Plan {
         codec: machine.codec_name.clone(),
         pool_bytes: machine.pool_bytes,
         global_bytes: machine.stored_bytes("global", 1) * inputs.nodes as f64,
+        mtti_s: inputs.mtti_s,
         background: inputs.background,
         sensitivity: Vec::new(),
         notes: notes(inputs, chosen),
@@ -237,6 +244,9 @@ mod tests {
             ("bytes_per_node", |i| i.bytes_per_node = f64::NAN),
             ("nodes", |i| i.nodes = 0),
             ("codec factor", |i| i.codecs[0].factor = 1.0),
+            ("shards", |i| (i.group, i.shards) = (Some(3), Some(5))),
+            ("group", |i| i.group = Some(129)),
+            ("shards", |i| i.shards = Some(0)),
         ] {
             let mut inputs = Inputs::example();
             spoil(&mut inputs);
@@ -270,6 +280,18 @@ mod tests {
                 Err(error) => prop_assert!(error.to_string().starts_with("no plan"), "{error}"),
             }
         }
+    }
+
+    #[test]
+    fn given_groups_are_kept_or_refused() {
+        let mut inputs = Inputs { group: Some(4), ..Inputs::example() };
+        let chosen = plan(&inputs).unwrap();
+        assert_eq!(chosen.group_k, 4);
+        inputs.shards = Some(3);
+        assert_eq!(plan(&inputs).unwrap().group_m, 3);
+        (inputs.shards, inputs.survival) = (Some(1), 0.99999);
+        let text = plan(&inputs).unwrap_err().to_string();
+        assert!(text.contains("4 nodes with 1 shards"), "{text}");
     }
 
     #[test]

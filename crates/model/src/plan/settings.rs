@@ -39,6 +39,11 @@ fn settings(plan: &Plan) -> Vec<(&'static str, String, String)> {
             ),
         ),
         (
+            "mtti",
+            format!("\"{:.0}s\"", plan.mtti_s.max(1.0)),
+            format!("Expected time between failures, {}; for \"auto\".", duration(plan.mtti_s)),
+        ),
+        (
             "codec",
             format!("\"{}\"", plan.codec),
             "The codec with the best expected efficiency.".to_owned(),

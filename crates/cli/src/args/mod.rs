@@ -1,11 +1,15 @@
 //! Every command and option, defined once: parsing, help, man pages and completions come from
 //! here. What helps people further (examples, JSON lines, exit codes) is in [`crate::manual`].
 
+mod plan;
+mod quantity;
+
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use crate::manual;
+pub(crate) use plan::PlanArgs;
 
 /// Checkpoint/restart for parallel programs: look into stores, check them, take data out.
 #[derive(Parser)]
@@ -55,6 +59,10 @@ pub(crate) enum Command {
     Config(ConfigArgs),
     /// Measure this machine's ceilings and what each stage reaches of them
     Bench(BenchArgs),
+    /// Choose interval, levels, groups and codec, and tell what they will cost
+    Plan(Box<PlanArgs>),
+    /// Compute published results again, with plots
+    Model(ModelArgs),
     /// Print completions for a shell
     Completions(CompletionsArgs),
     /// Print the manual page, or write all of them to a directory
@@ -182,6 +190,34 @@ pub(crate) struct BenchArgs {
     pub(crate) rounds: u32,
 }
 
+/// Arguments of `model`.
+#[derive(Args)]
+pub(crate) struct ModelArgs {
+    #[command(subcommand)]
+    pub(crate) command: ModelCommand,
+}
+
+/// What the models can be asked.
+#[derive(Subcommand)]
+pub(crate) enum ModelCommand {
+    /// Compare published tables and figures with our models: paper, ours, difference, assumptions
+    Paper(PaperArgs),
+}
+
+/// Arguments of `model paper`.
+#[derive(Args)]
+pub(crate) struct PaperArgs {
+    /// A table or figure, "all" of them, or "list" to see their names
+    #[arg(value_name = "NAME|all|list")]
+    pub(crate) name: String,
+    /// Draw it to this file, .svg or .png; several plots go to FILE-PLOT.svg or .png
+    #[arg(long, value_name = "FILE")]
+    pub(crate) plot: Option<PathBuf>,
+    /// Bundle tables and plots into one HTML page
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
+}
+
 /// Arguments of `completions`.
 #[derive(Args)]
 pub(crate) struct CompletionsArgs {
@@ -201,7 +237,9 @@ pub(crate) struct ManArgs {
 pub(crate) fn command() -> clap::Command {
     let mut command = Cli::command().after_help(manual::exit_codes());
     for page in manual::PAGES {
-        command = command.mut_subcommand(page.command, |own| own.after_help(page.help()));
+        command = command.mut_subcommand(page.command, |own| {
+            own.after_help(page.help()).mut_subcommands(|part| part.after_help(page.help()))
+        });
     }
     command
 }

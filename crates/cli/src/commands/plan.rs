@@ -1,0 +1,234 @@
+//! `plan`: what interval, levels, groups and codec to use, and what they will cost.
+//!
+//! Data: assumptions < scheduler < bench file < a job's checkpoints < failure log < options ->
+//! [`Sourced`] -> the planner of `standfast_model` -> text, JSON lines or a standfast.toml.
+//!
+//! Files, environment and stores are read here; the planner itself is pure.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use serde_json::json;
+use standfast::Manifest;
+use standfast::config::KEYS;
+use standfast_model::plan::{
+    self, Checkpoint, Field, Inputs, Sourced, bench, failure_log, scheduler,
+};
+use standfast_model::{ModelError, render};
+
+use crate::args::{Global, PlanArgs};
+use crate::escape;
+use crate::failure::{Failure, Result};
+use crate::output::{Align, Column, Output, TITLE};
+use crate::place;
+
+/// Gathers the inputs, plans and prints.
+pub(crate) fn run(global: &Global, args: &PlanArgs, output: &Output) -> Result<ExitCode> {
+    let sourced = gather(global, args, output)?;
+    let plan = plan::plan(&sourced.inputs).map_err(|error| wrong_input(args, &error))?;
+    if args.toml {
+        let known: Vec<&str> = KEYS.iter().map(|key| key.name).collect();
+        output.raw(plan::toml(&plan, &known))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if output.json {
+        let line = json!({ "values": sourced.inputs, "fields": sourced.fields() });
+        output.raw(format_args!("{}\n", render::json_line("inputs", &line)))?;
+        output.raw(format_args!("{}\n", render::json_line("plan", &plan)))?;
+    }
+    output.line(output.paint(TITLE, "planned for"))?;
+    let columns =
+        [Column("INPUT", Align::Left), Column("VALUE", Align::Left), Column("FROM", Align::Left)];
+    output.table(&columns, sourced.fields().into_iter().map(|field| row(args, field)).collect())?;
+    output.line(output.paint(TITLE, "\nplan"))?;
+    output.line(render::plan(&plan).trim_end())?;
+    output
+        .remark("\n'standfast plan ... --toml' prints the settings; '--help' explains the inputs");
+    Ok(ExitCode::SUCCESS)
+}
+
+fn row(args: &PlanArgs, field: Field) -> Vec<String> {
+    let source = match (field.source.as_str(), option_of(args, field.name)) {
+        ("assumed", Some(option)) => format!("assumed ({option})"),
+        _ => escape::name(&field.source),
+    };
+    vec![field.name.to_owned(), escape::name(&field.value), source]
+}
+
+/// Later sources win.
+fn gather(global: &Global, args: &PlanArgs, output: &Output) -> Result<Sourced> {
+    let mut sourced = Sourced::assumed();
+    if args.job.nodes.is_none() {
+        from_scheduler(&mut sourced)?;
+    }
+    if let Some(file) = &args.machine.bench {
+        let bench = bench::parse(&read(file)?).map_err(|error| of_file(file, &error))?;
+        if !sourced.bench(&bench, &file.display().to_string()) {
+            return Err(nothing_in(file));
+        }
+    }
+    if args.from_job {
+        from_job(global, &mut sourced)?;
+    }
+    if let Some(file) = &args.failures.failure_log {
+        let mtti = failure_log::parse(&read(file)?).map_err(|error| of_file(file, &error))?;
+        sourced.failures(&mtti, &file.display().to_string());
+        output.record("mtti", json!(mtti))?;
+        output.remark(format_args!(
+            "{} failures: MTTI {} (95 % interval {} to {})",
+            mtti.failures,
+            render::duration(mtti.mean_s),
+            render::duration(mtti.low_s),
+            render::duration(mtti.high_s)
+        ));
+    }
+    from_options(args, &mut sourced);
+    Ok(sourced)
+}
+
+fn read(file: &Path) -> Result<String> {
+    let bytes = std::fs::read(file).map_err(|error| Failure::os("read", file.display(), error))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn from_scheduler(sourced: &mut Sourced) -> Result<()> {
+    let environment = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect();
+    let found = scheduler::allocation(&environment).map_err(|error| {
+        Failure::new(error.kind(), error.to_string()).advise("give the number of nodes as --nodes")
+    })?;
+    if let Some(allocation) = found {
+        sourced.scheduler(&allocation);
+    }
+    Ok(())
+}
+
+fn from_job(global: &Global, sourced: &mut Sourced) -> Result<()> {
+    let job = place::open(global)?;
+    let inventory = job.inventory()?;
+    let page_bytes = |manifest: &Manifest| {
+        let stats = &manifest.stats;
+        // The last page of a region may be cut short: never more than was captured.
+        stats.captured_bytes as f64 / (stats.pages as f64).max(1.0)
+    };
+    let told: Vec<Checkpoint> = inventory
+        .checkpoints
+        .iter()
+        .rev()
+        .map(|manifest| Checkpoint {
+            protected_bytes: manifest.stats.captured_bytes as f64,
+            changed_bytes: manifest.stats.new_pages as f64 * page_bytes(manifest),
+            blocked_s: manifest.stats.blocked_ns as f64 / 1e9,
+        })
+        .collect();
+    let source = format!("job {}, {} checkpoints", job.name, told.len());
+    if !sourced.checkpoints(&told, &source) {
+        return Err(place::choose(&inventory, None).err().unwrap_or_else(|| {
+            let kind = standfast::Kind::Missing;
+            Failure::new(kind, format!("the checkpoints of job {:?} hold nothing", job.name))
+        }));
+    }
+    Ok(())
+}
+
+/// Options that are plain numbers: option, field, value and its place.
+type Number = (&'static str, &'static str, Option<f64>, fn(&mut Inputs) -> &mut f64);
+
+fn numbers(args: &PlanArgs) -> [Number; 16] {
+    let (job, failures, machine) = (&args.job, &args.failures, &args.machine);
+    [
+        ("--size", "bytes_per_node", job.size, |i| &mut i.bytes_per_node),
+        ("--changed", "changed_share", job.changed, |i| &mut i.changed_share),
+        ("--mtti", "mtti_s", failures.mtti, |i| &mut i.mtti_s),
+        ("--process-share", "process_share", failures.process_share, |i| &mut i.process_share),
+        ("--nodes-per-incident", "nodes_per_incident", failures.nodes_per_incident, |i| {
+            &mut i.nodes_per_incident
+        }),
+        ("--survival", "survival", failures.survival, |i| &mut i.survival),
+        ("--relaunch", "relaunch_s", failures.relaunch, |i| &mut i.relaunch_s),
+        ("--capture", "capture_bps", machine.capture, |i| &mut i.capture_bps),
+        ("--local-write", "local_write_bps", machine.local_write, |i| &mut i.local_write_bps),
+        ("--local-read", "local_read_bps", machine.local_read, |i| &mut i.local_read_bps),
+        ("--global-write", "global_write_bps", machine.global_write, |i| &mut i.global_write_bps),
+        ("--global-read", "global_read_bps", machine.global_read, |i| &mut i.global_read_bps),
+        ("--network", "network_bps", machine.network, |i| &mut i.network_bps),
+        ("--network-latency", "network_latency_s", machine.network_latency, |i| {
+            &mut i.network_latency_s
+        }),
+        ("--encode", "encode_bps", machine.encode, |i| &mut i.encode_bps),
+        ("--pool-max", "pool_bytes_max", machine.pool_max, |i| &mut i.pool_bytes_max),
+    ]
+}
+
+/// The other options: option, field, and whether it is given.
+fn others(args: &PlanArgs) -> [(&'static str, &'static str, bool); 7] {
+    let machine = &args.machine;
+    [
+        ("--nodes", "nodes", args.job.nodes.is_some()),
+        ("--group-max", "group_max", machine.group_max.is_some()),
+        ("--local-room", "local_bytes", machine.local_room.is_some()),
+        ("--no-agent", "background", machine.no_agent),
+        ("--group", "group", machine.group.is_some()),
+        ("--shards", "shards", machine.shards.is_some()),
+        ("--codec", "codecs", !machine.codec.is_empty()),
+    ]
+}
+
+fn from_options(args: &PlanArgs, sourced: &mut Sourced) {
+    for (option, field, value, place) in numbers(args) {
+        if let Some(value) = value {
+            *place(&mut sourced.inputs) = value;
+            sourced.note(field, option);
+        }
+    }
+    for (option, field, _) in others(args).into_iter().filter(|(_, _, given)| *given) {
+        sourced.note(field, option);
+    }
+    let machine = &args.machine;
+    let inputs = &mut sourced.inputs;
+    inputs.nodes = args.job.nodes.unwrap_or(inputs.nodes);
+    inputs.group_max = machine.group_max.unwrap_or(inputs.group_max);
+    inputs.local_bytes = machine.local_room.or(inputs.local_bytes);
+    inputs.background &= !machine.no_agent;
+    (inputs.group, inputs.shards) = (machine.group, machine.shards);
+    if !machine.codec.is_empty() {
+        inputs.codecs.clone_from(&machine.codec);
+    }
+}
+
+/// The option that sets a field.
+fn option_of(args: &PlanArgs, field: &str) -> Option<&'static str> {
+    let numbers = numbers(args).map(|(option, of, ..)| (option, of));
+    let others = others(args).map(|(option, of, _)| (option, of));
+    numbers.iter().chain(&others).find(|(_, of)| *of == field).map(|(option, _)| *option)
+}
+
+fn wrong_input(args: &PlanArgs, error: &ModelError) -> Failure {
+    let failure = Failure::new(error.kind(), error.to_string());
+    let option = match error {
+        ModelError::Field { field, .. } => option_of(args, field),
+        ModelError::Pair { field, .. } => option_of(args, field),
+        ModelError::Infeasible { .. } => {
+            return failure.advise(
+                "ask for less --survival, or allow larger groups (--group-max) or more --shards",
+            );
+        }
+        _ => None,
+    };
+    match option {
+        Some(option) => failure.advise(format!("give another {option}")),
+        None => failure.advise("give another --codec"),
+    }
+}
+
+fn of_file(file: &Path, error: &ModelError) -> Failure {
+    Failure::new(error.kind(), format!("{}: {error}", file.display()))
+        .advise("'standfast plan --help' tells what the file must hold")
+}
+
+fn nothing_in(file: &Path) -> Failure {
+    let what = format!("{}: bench output: no measurement in it is known", file.display());
+    Failure::new(standfast::Kind::Invalid, what)
+        .advise("write it with 'standfast bench --json > FILE'")
+}

@@ -1,0 +1,196 @@
+//! When the next checkpoint is due: never, after a fixed time, or after the time that costs least.
+//!
+//! Data: the settings `interval` and `mtti`, the caller's clock and the time that each checkpoint
+//! held the program up -> [`Pace::is_due`] -> [`Job::need_checkpoint`], [`Job::point`].
+//!
+//! Why the clock is passed to [`Pace`]: hours are tested in microseconds.
+//!
+//! Invariants:
+//! - Time counts from the end of the last checkpoint or restart: work that could be lost.
+//! - `auto` never asks for a checkpoint that would only wait for the one being written.
+
+use std::time::Duration;
+
+use standfast_format::Version;
+use standfast_model::plan::live::Live;
+
+use crate::config::{Config, Interval};
+use crate::error::Result;
+use crate::job::Job;
+
+/// The rule of one job, and what it has seen.
+pub(crate) struct Pace {
+    rule: Rule,
+    /// When the next checkpoint is due, in seconds; infinite for never.
+    due_s: f64,
+    newest: Option<Version>,
+}
+
+enum Rule {
+    Off,
+    Every(Duration),
+    Auto(Live),
+}
+
+impl Pace {
+    /// A job that was opened at time zero of the caller's clock.
+    pub(crate) fn new(config: &Config) -> Self {
+        let rule = match config.interval {
+            Interval::Off => Rule::Off,
+            Interval::Every(time) => Rule::Every(time.0),
+            Interval::Auto => Rule::Auto(
+                Live::new(config.mtti.0.as_secs_f64(), 0.0).expect("the setting is above 0"),
+            ),
+        };
+        let mut pace = Self { rule, due_s: f64::INFINITY, newest: None };
+        pace.start_again(Duration::ZERO);
+        pace
+    }
+
+    /// Whether enough work has been done since the last checkpoint.
+    fn is_due(&self, now: Duration) -> bool {
+        now.as_secs_f64() >= self.due_s
+    }
+
+    /// The checkpoint that must be written before another one is asked for.
+    fn waits_for(&self) -> Option<Version> {
+        self.newest.filter(|_| matches!(self.rule, Rule::Auto(_)))
+    }
+
+    /// A checkpoint held the program up from `begun` to `now`.
+    pub(crate) fn taken(&mut self, version: Version, begun: Duration, now: Duration) {
+        if let Rule::Auto(live) = &mut self.rule {
+            let blocked = now.saturating_sub(begun);
+            live.checkpoint_done(now.as_secs_f64(), blocked.as_secs_f64())
+                .expect("a duration is not negative");
+        }
+        self.newest = Some(version);
+        self.start_again(now);
+    }
+
+    /// Memory is as in a checkpoint: only work from now on could be lost.
+    pub(crate) fn start_again(&mut self, now: Duration) {
+        let now_s = now.as_secs_f64();
+        self.due_s = now_s
+            + match &self.rule {
+                Rule::Off => f64::INFINITY,
+                Rule::Every(time) => time.as_secs_f64(),
+                Rule::Auto(live) => live.interval_s(now_s),
+            };
+    }
+}
+
+impl Job {
+    /// Whether a checkpoint is due by the settings `interval` and `mtti`. Cheap enough to ask in
+    /// every step of a program.
+    pub fn need_checkpoint(&self) -> bool {
+        let pace = self.pace();
+        pace.is_due(self.since_open()) && !pace.waits_for().is_some_and(|it| self.is_under_way(it))
+    }
+
+    /// Takes a checkpoint if one is due, and tells its version.
+    ///
+    /// A program calls this wherever its state is worth saving, and leaves the rest to
+    /// `interval`:
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let store = dir.path().to_str().unwrap();
+    /// let job = standfast::Job::open(&[("store", store), ("interval", "10min")])?;
+    /// let field = job.alloc::<f64>("field", 4096)?;
+    /// for _step in 0..1000 {
+    ///     field.write()[0] += 1.0;
+    ///     job.point()?;
+    /// }
+    /// # Ok::<(), standfast::Error>(())
+    /// ```
+    pub fn point(&self) -> Result<Option<Version>> {
+        if !self.need_checkpoint() {
+            return Ok(None);
+        }
+        let mut core = self.core();
+        // Another thread may have taken it in the meantime.
+        if !self.need_checkpoint() {
+            return Ok(None);
+        }
+        self.take(&mut core, None).map(Some)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn pace(interval: &str, mtti: &str) -> Pace {
+        let mut config = Config::default();
+        config.set("interval", interval).unwrap();
+        config.set("mtti", mtti).unwrap();
+        Pace::new(&config)
+    }
+
+    fn seconds(count: f64) -> Duration {
+        Duration::from_secs_f64(count)
+    }
+
+    /// The interval after a checkpoint that held the program up so long.
+    fn auto_after(mtti: &str, blocked: f64) -> f64 {
+        let mut pace = pace("auto", mtti);
+        pace.taken(Version(1), seconds(100.0), seconds(100.0 + blocked));
+        assert_eq!(pace.waits_for(), Some(Version(1)));
+        pace.due_s - (100.0 + blocked)
+    }
+
+    #[test]
+    fn a_fixed_interval_counts_from_the_end_of_the_last_checkpoint() {
+        let mut pace = pace("10min", "24h");
+        assert!(!pace.is_due(seconds(599.9)) && pace.is_due(seconds(600.0)));
+        pace.taken(Version(1), seconds(700.0), seconds(730.0));
+        assert!(!pace.is_due(seconds(730.0 + 599.9)) && pace.is_due(seconds(730.0 + 600.0)));
+        pace.start_again(seconds(2000.0));
+        assert!(!pace.is_due(seconds(2599.9)) && pace.is_due(seconds(2600.0)));
+        assert_eq!(pace.waits_for(), None, "whoever names a time gets it");
+    }
+
+    #[test]
+    fn auto_follows_the_failures_and_the_cost() {
+        assert!(auto_after("1h", 4.0) < auto_after("24h", 4.0));
+        assert!(auto_after("24h", 4.0) < auto_after("24h", 40.0));
+        // Young's rule of thumb, sqrt(2 x cost x MTTI), is near.
+        let thumb = (2.0f64 * 4.0 * 86_400.0).sqrt();
+        assert!((auto_after("24h", 4.0) / thumb - 1.0).abs() < 0.05);
+        assert!(pace("auto", "24h").due_s < 3600.0, "the first comes early");
+    }
+
+    #[test]
+    fn off_never_asks() {
+        let mut pace = pace("off", "1s");
+        assert!(!pace.is_due(seconds(1e9)));
+        pace.taken(Version(1), seconds(1e9), seconds(1e9 + 1.0));
+        assert!(!pace.is_due(seconds(2e9)));
+    }
+
+    #[test]
+    fn a_job_asks_takes_and_rests() {
+        let open = |interval| Job::open(&[("store", "memory:"), ("interval", interval)]).unwrap();
+        let job = open("200ms");
+        let _field = job.alloc::<u64>("field", 512).unwrap();
+        assert_eq!(job.point().unwrap(), None);
+        std::thread::sleep(Duration::from_millis(210));
+        assert!(job.need_checkpoint());
+        assert_eq!(job.point().unwrap(), Some(Version(1)));
+        assert_eq!(job.point().unwrap(), None);
+        assert!(!open("off").need_checkpoint() && !open("auto").need_checkpoint());
+    }
+
+    proptest! {
+        #[test]
+        fn a_dearer_checkpoint_or_rarer_failures_never_come_sooner(
+            hours in 1u32..1000, cost in 0.0f64..100.0, more in 0.0f64..100.0,
+        ) {
+            let interval = |hours: u32, cost| auto_after(&format!("{hours}h"), cost);
+            prop_assert!(interval(hours, cost + more) >= interval(hours, cost));
+            prop_assert!(interval(hours + 1, cost) >= interval(hours, cost));
+        }
+    }
+}

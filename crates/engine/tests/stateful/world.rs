@@ -1,0 +1,204 @@
+//! The job, the memory it protects, and the model of what must come back.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use standfast::config::Loaded;
+use standfast::{Job, Kind, Level, Version};
+use standfast_store::MemoryStore;
+
+use crate::{Action, LARGE_BYTES, NAMES, Settings};
+
+/// Contents of all regions by name.
+type Contents = BTreeMap<&'static str, Vec<u8>>;
+
+/// The job, the memory it protects, and what must be in the store.
+pub(crate) struct World {
+    store: MemoryStore,
+    job: Option<Job>,
+    keep: usize,
+    /// The protected memory. A region's buffer is never moved while it is protected. Region
+    /// "twin" has the length of "large" and exchanges memory with it.
+    memory: BTreeMap<&'static str, Vec<u8>>,
+    /// Committed checkpoints, newest first.
+    model: Vec<(u64, Contents)>,
+}
+
+impl World {
+    pub(crate) fn new(settings: Settings) -> Self {
+        let lens = [("large", LARGE_BYTES), ("twin", LARGE_BYTES), ("small", 4096), ("odd", 777)];
+        let memory = lens.into_iter().map(|(name, len)| (name, vec![0; len])).collect();
+        let store = MemoryStore::new();
+        let mut world = Self { store, job: None, keep: 0, memory, model: Vec::new() };
+        world.open(settings);
+        world
+    }
+
+    fn job(&self) -> &Job {
+        self.job.as_ref().expect("open")
+    }
+
+    fn open(&mut self, settings: Settings) {
+        self.job = None;
+        let Settings { hash, codec, page, dedup, track, keep } = settings;
+        let keep_text = keep.to_string();
+        let settings = [
+            ("job", "stateful"),
+            ("hash", hash),
+            ("codec", codec),
+            ("page", page),
+            ("dedup", dedup),
+            ("track", track),
+            ("keep", &keep_text),
+            ("block", "64KiB"),
+            ("pool", "256KiB"),
+            ("segment", "256KiB"),
+            ("threads", "2"),
+        ];
+        let loaded = Loaded::load(&settings.map(|(name, text)| (name.into(), text.into())));
+        self.job = Some(Job::open_store(loaded.unwrap(), Arc::new(self.store.clone())).unwrap());
+        self.keep = keep;
+        let names: Vec<&'static str> = self.memory.keys().copied().collect();
+        names.into_iter().for_each(|name| self.protect(name));
+    }
+
+    fn protect(&mut self, name: &'static str) {
+        let memory = self.memory.get_mut(name).unwrap();
+        let (start, bytes) = (memory.as_mut_ptr(), memory.len());
+        let job = self.job.as_ref().expect("open");
+        // SAFETY: the buffer lives in `self.memory` and is replaced only after `unprotect`; the
+        // one thread of this test writes to it between the library's calls only.
+        unsafe { job.protect(name, start, bytes, 8).unwrap() };
+    }
+
+    fn checkpoint(&mut self, version: Option<u64>, wait: bool) {
+        let expected = version.unwrap_or_else(|| {
+            self.model.iter().map(|(version, _)| version + 1).max().unwrap_or(1)
+        });
+        let taken = self.job().checkpoint(version.map(Version)).unwrap();
+        assert_eq!(taken.0, expected);
+        if wait {
+            self.job().wait(taken, Level::Local).unwrap();
+        }
+        self.model.retain(|(version, _)| *version != expected);
+        self.model.insert(0, (expected, self.memory.clone()));
+        if self.keep > 0 {
+            self.model.truncate(self.keep);
+        }
+    }
+
+    /// One of the checkpoints there are; `None` if there is none.
+    fn pick(&self, pick: usize) -> Option<&(u64, Contents)> {
+        self.model.get(pick % self.model.len().max(1))
+    }
+
+    fn restart(&mut self, pick: Option<usize>) {
+        let wanted = self.pick(pick.unwrap_or(0)).cloned();
+        let version = wanted.as_ref().filter(|_| pick.is_some()).map(|(version, _)| *version);
+        let outcome = self.job().restart(version.map(Version));
+        let Some((version, contents)) = wanted else {
+            return assert_eq!(outcome.unwrap_err().kind(), Kind::Missing);
+        };
+        let fits = contents.iter().all(|(name, bytes)| self.memory[name].len() == bytes.len());
+        if !fits {
+            return assert_eq!(outcome.unwrap_err().kind(), Kind::Invalid);
+        }
+        assert_eq!(outcome.unwrap().version.0, version);
+        assert!(self.memory == contents, "restart of {version} gave something else");
+    }
+
+    fn recover(&self, region: usize, pick: usize) {
+        let Some((version, contents)) = self.pick(pick) else { return };
+        let (version, expected) = (Version(*version), &contents[NAMES[region]]);
+        let bytes = self.job().recovered_bytes(version, NAMES[region]).unwrap();
+        assert_eq!(bytes, expected.len() as u64);
+        let mut buf = vec![0xaa; expected.len()];
+        self.job().recover(version, NAMES[region], &mut buf).unwrap();
+        assert!(buf == *expected, "recovery of {version} gave something else");
+    }
+
+    fn resize(&mut self, name: &'static str, bytes: usize) {
+        self.job().unprotect(name).unwrap();
+        self.memory.get_mut(name).unwrap().resize(bytes, 7);
+        self.protect(name);
+    }
+
+    fn renew(&mut self, name: &'static str, byte: u8) {
+        self.job().unprotect(name).unwrap();
+        let bytes = self.memory.insert(name, Vec::new()).unwrap().len();
+        self.memory.insert(name, vec![byte; bytes]);
+        self.protect(name);
+    }
+
+    fn exchange(&mut self) {
+        for name in ["large", "twin"] {
+            self.job().unprotect(name).unwrap();
+        }
+        let large = std::mem::take(self.memory.get_mut("large").unwrap());
+        let twin = self.memory.insert("twin", large).unwrap();
+        self.memory.insert("large", twin);
+        for name in ["large", "twin"] {
+            self.protect(name);
+        }
+    }
+
+    pub(crate) fn write(&mut self, region: usize, stretches: u8, bytes: usize, seed: u64) {
+        let memory = self.memory.get_mut(NAMES[region]).unwrap();
+        let mut state = seed | 1;
+        let mut next = move || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state as usize
+        };
+        for _ in 0..stretches {
+            let from = next() % memory.len().max(1);
+            let stretch = memory[from..].iter_mut().take(bytes);
+            // Few different values: equal pages are wanted.
+            let (first, step) = (next() % 3, next() % 3);
+            stretch.zip(0..).for_each(|(byte, at): (_, usize)| *byte = (first + step * at) as u8);
+        }
+    }
+
+    fn write_old(&mut self, region: usize, pick: usize) {
+        let Some((_, contents)) = self.pick(pick) else { return };
+        let old = contents[NAMES[region]].clone();
+        let memory = self.memory.get_mut(NAMES[region]).unwrap();
+        memory.iter_mut().zip(old).for_each(|(byte, old)| *byte = old);
+    }
+
+    pub(crate) fn act(&mut self, action: &Action) {
+        match *action {
+            Action::Write { region, stretches, bytes, seed } => {
+                self.write(region, stretches, bytes, seed);
+            }
+            Action::WriteOld { region, pick } => self.write_old(region, pick),
+            Action::Zero { region } => self.memory.get_mut(NAMES[region]).unwrap().fill(0),
+            Action::Resize { region, bytes } => self.resize(NAMES[region], bytes),
+            Action::Exchange => self.exchange(),
+            Action::Renew { region, byte } => self.renew(NAMES[region], byte),
+            Action::Checkpoint { version, wait } => self.checkpoint(version, wait),
+            Action::Restart { pick } => self.restart(pick),
+            Action::Recover { region, pick } => self.recover(region, pick),
+            Action::Reopen { settings } => self.open(settings),
+        }
+        let listed: Vec<u64> = self.job().list().iter().map(|m| m.version.0).collect();
+        let expected: Vec<u64> = self.model.iter().map(|(version, _)| *version).collect();
+        assert_eq!(listed, expected, "after {action:?}");
+    }
+
+    /// At the end everything that is there comes back.
+    pub(crate) fn finish(mut self) {
+        for pick in 0..self.model.len() {
+            self.resize_to(pick);
+            self.restart(Some(pick));
+        }
+    }
+
+    fn resize_to(&mut self, pick: usize) {
+        for name in ["small", "odd"] {
+            let bytes = self.model[pick].1[name].len();
+            self.resize(name, bytes);
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Size, change and capture rate from the checkpoints a job has already taken.
+//!
+//! Data: [`Checkpoint`]s of one node, oldest first -> [`measured`] -> [`Inputs`].
+//!
+//! The first checkpoint stores everything; what changes from one to the next shows in the others.
+//!
+//! Invariants:
+//! - Checkpoints that say nothing (no bytes, no time) change nothing.
+
+use super::Inputs;
+
+/// What one checkpoint of one node told.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Checkpoint {
+    /// Protected memory.
+    pub protected_bytes: f64,
+    /// Of these, what had to be stored.
+    pub changed_bytes: f64,
+    /// How long the program stood still.
+    pub blocked_s: f64,
+}
+
+/// Overwrites the inputs that checkpoints tell; returns their fields.
+pub fn measured(checkpoints: &[Checkpoint], inputs: &mut Inputs) -> Vec<&'static str> {
+    let mut used = Vec::new();
+    let newest = checkpoints.last().map_or(0.0, |checkpoint| checkpoint.protected_bytes);
+    if newest > 0.0 {
+        inputs.bytes_per_node = newest;
+        used.push("bytes_per_node");
+    }
+    let later = checkpoints.get(1..).unwrap_or_default();
+    let changed = sum(later, |it| it.changed_bytes) / sum(later, |it| it.protected_bytes);
+    if changed.is_finite() && changed > 0.0 {
+        inputs.changed_share = changed.min(1.0);
+        used.push("changed_share");
+    }
+    // Where hardly anything changes, the time goes into looking, not into copying: the full
+    // checkpoint would promise too much.
+    let typical = if later.is_empty() { checkpoints } else { later };
+    let rate = sum(typical, |it| it.changed_bytes) / sum(typical, |it| it.blocked_s);
+    if rate.is_finite() && rate > 0.0 {
+        inputs.capture_bps = rate;
+        used.push("capture_bps");
+    }
+    used
+}
+
+fn sum(checkpoints: &[Checkpoint], part: fn(&Checkpoint) -> f64) -> f64 {
+    checkpoints.iter().map(part).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_checkpoint_does_not_count_as_change() {
+        let full = Checkpoint { protected_bytes: 1e9, changed_bytes: 1e9, blocked_s: 1.0 };
+        let later = Checkpoint { changed_bytes: 1e8, blocked_s: 0.1, ..full };
+        let mut inputs = Inputs::example();
+        let used = measured(&[full, later, later], &mut inputs);
+        assert_eq!(used, ["bytes_per_node", "changed_share", "capture_bps"]);
+        assert!((inputs.changed_share - 0.1).abs() < 1e-12);
+        assert!((inputs.capture_bps - 1e9).abs() < 1.0);
+        inputs.check().unwrap();
+    }
+
+    #[test]
+    fn silence_changes_nothing() {
+        let empty = Checkpoint { protected_bytes: 0.0, changed_bytes: 0.0, blocked_s: 0.0 };
+        for checkpoints in [&[] as &[Checkpoint], &[empty], &[empty, empty]] {
+            let mut inputs = Inputs::example();
+            assert!(measured(checkpoints, &mut inputs).is_empty());
+            assert_eq!(inputs, Inputs::example());
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Inputs, each with the source it came from.
+//!
+//! Data: assumptions, then measurements, then what the user says -> [`Sourced`] -> `plan`.
+//!
+//! Why the source is kept: a plan is as good as its inputs, and the reader must see which of them
+//! were only assumed.
+//!
+//! Invariants:
+//! - [`Sourced::fields`] lists every input, in the order of [`Inputs`].
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::bench::Bench;
+use super::failure_log::Mtti;
+use super::measured::{Checkpoint, measured};
+use super::scheduler::Allocation;
+use super::{CodecInput, Inputs};
+use crate::render::{bytes, duration};
+
+/// What an input is called, as text for people, and where it came from.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Field {
+    /// Its name in [`Inputs`].
+    pub name: &'static str,
+    /// Its value, with a unit.
+    pub value: String,
+    /// Its source.
+    pub source: String,
+}
+
+/// Inputs with their sources.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sourced {
+    /// The values.
+    pub inputs: Inputs,
+    sources: BTreeMap<&'static str, String>,
+}
+
+impl Sourced {
+    /// A mid-sized cluster, every input of it assumed.
+    pub fn assumed() -> Self {
+        Self { inputs: Inputs::example(), sources: BTreeMap::new() }
+    }
+
+    /// Takes the node count of the scheduler.
+    pub fn scheduler(&mut self, allocation: &Allocation) {
+        self.inputs.nodes = allocation.nodes;
+        self.note("nodes", allocation.source);
+    }
+
+    /// Takes what a benchmark measured; whether there was anything to take.
+    pub fn bench(&mut self, bench: &Bench, source: &str) -> bool {
+        let used = bench.apply(&mut self.inputs);
+        for (field, name) in &used {
+            self.sources.insert(field, format!("{source}: {name}"));
+        }
+        !used.is_empty()
+    }
+
+    /// Takes what a job's checkpoints, oldest first, tell; whether they told anything.
+    pub fn checkpoints(&mut self, checkpoints: &[Checkpoint], source: &str) -> bool {
+        let used = measured(checkpoints, &mut self.inputs);
+        used.iter().for_each(|field| self.note(field, source));
+        !used.is_empty()
+    }
+
+    /// Takes the mean time of a failure log.
+    pub fn failures(&mut self, mtti: &Mtti, source: &str) {
+        self.inputs.mtti_s = mtti.mean_s;
+        self.note("mtti_s", source);
+    }
+
+    /// Notes the source of a field that was set from outside.
+    pub fn note(&mut self, field: &'static str, source: &str) {
+        self.sources.insert(field, source.to_owned());
+    }
+
+    /// Every input.
+    pub fn fields(&self) -> Vec<Field> {
+        values(&self.inputs)
+            .into_iter()
+            .map(|(name, value)| {
+                let source = self.sources.get(name).map_or("assumed", String::as_str).to_owned();
+                Field { name, value, source }
+            })
+            .collect()
+    }
+}
+
+fn values(inputs: &Inputs) -> Vec<(&'static str, String)> {
+    let rate = |value: f64| format!("{}/s", bytes(value));
+    let share = |value: f64| format!("{:.4} %", 100.0 * value).replace(".0000", "");
+    let free = |choice: Option<u64>| choice.map_or("any".to_owned(), |it| it.to_string());
+    vec![
+        ("nodes", inputs.nodes.to_string()),
+        ("bytes_per_node", bytes(inputs.bytes_per_node)),
+        ("changed_share", share(inputs.changed_share)),
+        ("mtti_s", duration(inputs.mtti_s)),
+        ("process_share", share(inputs.process_share)),
+        ("nodes_per_incident", inputs.nodes_per_incident.to_string()),
+        ("survival", share(inputs.survival)),
+        ("capture_bps", rate(inputs.capture_bps)),
+        ("local_write_bps", rate(inputs.local_write_bps)),
+        ("local_read_bps", rate(inputs.local_read_bps)),
+        ("network_bps", rate(inputs.network_bps)),
+        ("network_latency_s", duration(inputs.network_latency_s)),
+        ("encode_bps", rate(inputs.encode_bps)),
+        ("global_write_bps", rate(inputs.global_write_bps)),
+        ("global_read_bps", rate(inputs.global_read_bps)),
+        ("codecs", codecs(&inputs.codecs)),
+        ("background", if inputs.background { "agent" } else { "none" }.to_owned()),
+        ("pool_bytes_max", bytes(inputs.pool_bytes_max)),
+        ("local_bytes", inputs.local_bytes.map_or("enough".to_owned(), bytes)),
+        ("group_max", inputs.group_max.to_string()),
+        ("group", free(inputs.group)),
+        ("shards", free(inputs.shards)),
+        ("relaunch_s", duration(inputs.relaunch_s)),
+    ]
+}
+
+fn codecs(codecs: &[CodecInput]) -> String {
+    let one = |codec: &CodecInput| format!("{} saves {:.0} %", codec.name, 100.0 * codec.factor);
+    if codecs.is_empty() {
+        return "none".to_owned();
+    }
+    codecs.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::bench;
+
+    #[test]
+    fn every_input_is_listed_with_its_source() {
+        let mut sourced = Sourced::assumed();
+        sourced.scheduler(&Allocation { nodes: 7, source: "SLURM_NNODES" });
+        let line = r#"{"type":"bench","name":"memcpy","value":8.0,"unit":"GB/s"}"#;
+        assert!(sourced.bench(&bench::parse(line).unwrap(), "b.json"));
+        sourced.note("mtti_s", "--mtti");
+        let fields = sourced.fields();
+        let of = |name| fields.iter().find(|field| field.name == name).unwrap();
+        assert_eq!(
+            (of("nodes").value.as_str(), of("nodes").source.as_str()),
+            ("7", "SLURM_NNODES")
+        );
+        assert_eq!(of("capture_bps").source, "b.json: memcpy");
+        assert_eq!(of("mtti_s").source, "--mtti");
+        assert_eq!(of("survival").source, "assumed");
+        let all = serde_json::to_value(&sourced.inputs).unwrap();
+        let listed: Vec<&str> = fields.iter().map(|field| field.name).collect();
+        assert_eq!(listed.len(), all.as_object().unwrap().len());
+        assert!(listed.iter().all(|name| all.get(name).is_some()), "{listed:?}");
+    }
+}

@@ -1,0 +1,95 @@
+//! Seeds: sound inputs, made from a sound store when a target starts.
+//!
+//! They go to the directory that `STANDFAST_TEST_SEEDS` names, before libFuzzer reads its corpus;
+//! so none has to be kept in the repository, and none grows stale.
+
+use std::path::Path;
+
+use standfast_format::{SEGMENT_FOOTER_BYTES, SEGMENT_HEADER_BYTES, SegmentFooter};
+
+use crate::envelope::{AS_IT_IS, BODY, body};
+use crate::sample::SAMPLE;
+
+/// Writes the seeds of a target, if somebody named a directory for them.
+pub fn plant(target: &str) {
+    let Some(dir) = std::env::var_os("STANDFAST_TEST_SEEDS") else { return };
+    for (number, seed) in seeds(target).iter().enumerate() {
+        let path = Path::new(&dir).join(format!("seed-{number}"));
+        if let Err(error) = std::fs::write(&path, seed) {
+            panic!("{}: {error}", path.display());
+        }
+    }
+}
+
+fn seeds(target: &str) -> Vec<Vec<u8>> {
+    match target {
+        "store_header" => framed(objects("store")),
+        "manifest" => framed(objects("manifests/")),
+        "image" => framed(objects("images/")),
+        "segment_header" => framed(objects("segments/").map(|b| &b[..SEGMENT_HEADER_BYTES])),
+        "segment_index" => objects("segments/").flat_map(index_seeds).collect(),
+        "segment_footer" => objects("segments/").flat_map(footer_seeds).collect(),
+        "names" => SAMPLE.objects.keys().map(|name| name.clone().into_bytes()).collect(),
+        "block" => objects("segments/").flat_map(block_seeds).collect(),
+        "config" => config_seeds(),
+        // Damage starts from nothing: the empty list of edits.
+        _ => vec![vec![0], vec![7; 64]],
+    }
+}
+
+fn objects(prefix: &str) -> impl Iterator<Item = &'static [u8]> {
+    let found = SAMPLE.objects.iter().filter(move |(name, _)| name.starts_with(prefix));
+    found.map(|(_, bytes)| bytes.as_slice())
+}
+
+fn with(head: &[u8], bytes: &[u8]) -> Vec<u8> {
+    [head, bytes].concat()
+}
+
+/// Each as it is, and as a body to be framed.
+fn framed(frames: impl Iterator<Item = &'static [u8]>) -> Vec<Vec<u8>> {
+    frames.flat_map(|frame| [with(&[AS_IT_IS], frame), with(&[BODY], body(frame))]).collect()
+}
+
+fn footer(segment: &[u8]) -> (&[u8], SegmentFooter) {
+    let bytes = &segment[segment.len() - SEGMENT_FOOTER_BYTES..];
+    let footer = SegmentFooter::decode(bytes, segment.len() as u64);
+    (bytes, footer.expect("a sound segment"))
+}
+
+fn index_seeds(segment: &'static [u8]) -> Vec<Vec<u8>> {
+    let (_, footer) = footer(segment);
+    let index = &segment[footer.index_offset as usize..][..footer.index_bytes as usize];
+    let offset = (footer.index_offset as u32).to_le_bytes();
+    vec![
+        with(&[&offset[..], &[AS_IT_IS]].concat(), index),
+        with(&[&offset[..], &[BODY]].concat(), body(index)),
+    ]
+}
+
+fn footer_seeds(segment: &'static [u8]) -> Vec<Vec<u8>> {
+    let (bytes, _) = footer(segment);
+    let file_bytes = (segment.len() as u64).to_le_bytes();
+    vec![
+        with(&[&file_bytes[..], &[AS_IT_IS]].concat(), bytes),
+        with(&[&file_bytes[..], &[BODY]].concat(), &bytes[8..48]),
+    ]
+}
+
+/// The blocks of a segment, under every codec and filter.
+fn block_seeds(segment: &'static [u8]) -> Vec<Vec<u8>> {
+    let (_, footer) = footer(segment);
+    let blocks = &segment[SEGMENT_HEADER_BYTES..footer.index_offset as usize];
+    let part = &blocks[..blocks.len().min(2000)];
+    let kinds = (0..4).flat_map(|codec| (0..3).map(move |filter| (codec, filter)));
+    kinds.map(|(codec, filter)| with(&[codec, filter, 0, 16], part)).collect()
+}
+
+fn config_seeds() -> Vec<Vec<u8>> {
+    let toml: String = standfast::config::KEYS
+        .iter()
+        .map(|key| format!("{} = \"{}\"\n", key.name, key.default))
+        .collect();
+    let options = toml.replace('\n', ";").replace('"', "");
+    vec![toml.into_bytes(), options.into_bytes(), b"keep = 3\npage = \"64KiB\"".to_vec()]
+}
