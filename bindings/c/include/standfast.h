@@ -415,6 +415,31 @@ int sf_unprotect(struct sf_job *job, const char *name);
 int sf_checkpoint(struct sf_job *job, uint64_t version, uint64_t *out_version);
 
 /**
+ * Takes a checkpoint if one is due by the setting `interval`: a fixed time, or `auto`, which
+ * weighs what checkpoints cost against `mtti`, the expected time between failures. To be called
+ * wherever the state is consistent, such as once per step; cheap when none is due.
+ *
+ * @param job         An open job.
+ * @param out_version Where the number goes, or 0 if none was due; may be NULL.
+ * @return As `sf_checkpoint`.
+ *
+ * Thread-safe, as `sf_checkpoint`.
+ */
+int sf_point(struct sf_job *job, uint64_t *out_version);
+
+/**
+ * Asks whether a checkpoint is due by the setting `interval`, for programs that have something
+ * to do before they take one.
+ *
+ * @param job An open job.
+ * @param due Where 1 goes if one is due, else 0.
+ * @return `SF_OK`; `SF_INVALID`.
+ *
+ * Thread-safe.
+ */
+int sf_need_checkpoint(struct sf_job *job, int *due);
+
+/**
  * Asks how far a checkpoint has come, without waiting.
  *
  * @param job     An open job.

@@ -139,6 +139,47 @@ pub unsafe extern "C" fn sf_checkpoint(
     })
 }
 
+/// Takes a checkpoint if one is due by the setting `interval`: a fixed time, or `auto`, which
+/// weighs what checkpoints cost against `mtti`, the expected time between failures. To be called
+/// wherever the state is consistent, such as once per step; cheap when none is due.
+///
+/// @param job         An open job.
+/// @param out_version Where the number goes, or 0 if none was due; may be NULL.
+/// @return As `sf_checkpoint`.
+///
+/// Thread-safe, as `sf_checkpoint`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sf_point(job: *mut sf_job, out_version: *mut u64) -> c_int {
+    call("sf_point", || {
+        // SAFETY: the caller vouches for it.
+        let out = unsafe { Out::optional("out_version", out_version) }?;
+        handle::with(job, |open| {
+            out.put(open.job.point()?.map_or(0, |version| version.0));
+            Ok(())
+        })
+    })
+}
+
+/// Asks whether a checkpoint is due by the setting `interval`, for programs that have something
+/// to do before they take one.
+///
+/// @param job An open job.
+/// @param due Where 1 goes if one is due, else 0.
+/// @return `SF_OK`; `SF_INVALID`.
+///
+/// Thread-safe.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sf_need_checkpoint(job: *mut sf_job, due: *mut c_int) -> c_int {
+    call("sf_need_checkpoint", || {
+        // SAFETY: the caller vouches for it.
+        let out = unsafe { Out::required("due", due) }?;
+        handle::with(job, |open| {
+            out.put(c_int::from(open.job.need_checkpoint()));
+            Ok(())
+        })
+    })
+}
+
 /// Asks how far a checkpoint has come, without waiting.
 ///
 /// @param job     An open job.

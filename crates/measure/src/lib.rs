@@ -4,8 +4,9 @@
 //! [`Bar`]s for `experiments bars`. Every figure that has a ceiling was measured beside it in
 //! the same run: machines differ and are noisy, ratios of one run are what can be compared.
 //!
-//! Method: repeat, alternate the thing measured and its ceiling, and take the best of each; the
-//! best is what the machine can do when nobody disturbs it.
+//! Method: repeat, alternate the thing measured and its ceiling. In memory the best of each counts:
+//! what the machine can do when nobody disturbs it. On the disk the median of each counts: disks
+//! vary by themselves, and the ceiling is tried in more ways than the checkpoint.
 
 mod bars;
 mod ceiling;

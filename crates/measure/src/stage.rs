@@ -95,24 +95,45 @@ fn codec_figures(
     ]
 }
 
-/// Whole checkpoints and restarts beside the raw disk.
+/// Whole checkpoints and restarts beside the raw disk: medians over the rounds, so that what is
+/// tried in more ways (the raw disk) has no better chance of a lucky round.
 pub(crate) struct Disk {
     pub(crate) bytes: usize,
-    /// Fastest raw write without and with the final sync, and how it was done.
-    pub(crate) raw_written: Duration,
-    pub(crate) raw_durable: Duration,
-    pub(crate) raw_way: &'static str,
-    pub(crate) raw_read: Duration,
-    pub(crate) segment: Duration,
-    pub(crate) first: Duration,
-    pub(crate) first_blocked: Duration,
-    pub(crate) second: Duration,
-    pub(crate) restart: Duration,
+    /// Raw write without and with the final sync, and read, by way.
+    raw_written: [Times; WRITE_WAYS.len()],
+    raw_durable: [Times; WRITE_WAYS.len()],
+    raw_read: [Times; READ_WAYS.len()],
+    segment: Times,
+    first: Times,
+    first_blocked: Times,
+    second: Times,
+    restart: Times,
     pub(crate) stats: Stats,
     /// Peak of resident memory during a checkpoint, beyond what was there before.
     pub(crate) extra_bytes: Option<u64>,
     /// Pool and I/O buffers, as configured.
     pub(crate) buffer_bytes: u64,
+}
+
+/// How long something took, round by round.
+#[derive(Default)]
+struct Times(Vec<Duration>);
+
+impl Times {
+    fn add(&mut self, time: Duration) {
+        self.0.push(time);
+        self.0.sort_unstable();
+    }
+
+    fn median(&self) -> Duration {
+        self.0[self.0.len() / 2]
+    }
+}
+
+/// The way with the smallest median, and its place.
+fn best_way(ways: &[Times]) -> (usize, Duration) {
+    let medians = ways.iter().map(Times::median).enumerate();
+    medians.min_by_key(|(_, median)| *median).expect("there is a way")
 }
 
 /// Measures everything that touches the disk; all in one run, alternating.
@@ -123,15 +144,14 @@ pub(crate) fn disk(setting: &Setting) -> Result<Disk> {
     let mut target = data::random(setting.bytes, 12);
     let mut disk = Disk {
         bytes: setting.bytes,
-        raw_written: Duration::MAX,
-        raw_durable: Duration::MAX,
-        raw_way: "",
-        raw_read: Duration::MAX,
-        segment: Duration::MAX,
-        first: Duration::MAX,
-        first_blocked: Duration::MAX,
-        second: Duration::MAX,
-        restart: Duration::MAX,
+        raw_written: Default::default(),
+        raw_durable: Default::default(),
+        raw_read: Default::default(),
+        segment: Times::default(),
+        first: Times::default(),
+        first_blocked: Times::default(),
+        second: Times::default(),
+        restart: Times::default(),
         stats: Stats::default(),
         extra_bytes: None,
         buffer_bytes: 0,
@@ -145,16 +165,14 @@ pub(crate) fn disk(setting: &Setting) -> Result<Disk> {
 }
 
 fn raw_round(dir: &Path, source: &[u8], target: &mut AlignedBuf, disk: &mut Disk) -> Result<()> {
-    for way in WRITE_WAYS {
+    // The buffered way leaves the file in the page cache; a later one replaces it.
+    for (at, way) in WRITE_WAYS.into_iter().enumerate() {
         let (written, durable) = ceiling::raw_write(dir, source, way)?;
-        disk.raw_written = disk.raw_written.min(written);
-        if durable < disk.raw_durable {
-            (disk.raw_durable, disk.raw_way) = (durable, way.name);
-        }
-        // The buffered one leaves the file in the page cache; a later one replaces it.
+        disk.raw_written[at].add(written);
+        disk.raw_durable[at].add(durable);
     }
-    for way in READ_WAYS {
-        disk.raw_read = disk.raw_read.min(ceiling::raw_read(dir, target, way)?);
+    for (at, way) in READ_WAYS.into_iter().enumerate() {
+        disk.raw_read[at].add(ceiling::raw_read(dir, target, way)?);
     }
     ceiling::forget_raw(dir);
     Ok(())
@@ -170,7 +188,7 @@ fn segment_round(dir: &Path, source: &[u8], disk: &mut Disk) -> Result<()> {
         writer.seal()
     });
     outcome?;
-    disk.segment = disk.segment.min(time);
+    disk.segment.add(time);
     Ok(store.remove("segment")?)
 }
 
@@ -196,18 +214,18 @@ fn job_round(
         let extra = after.peak.saturating_sub(before.now);
         disk.extra_bytes = Some(disk.extra_bytes.map_or(extra, |least| least.min(extra)));
     }
-    disk.first = disk.first.min(durable);
-    disk.first_blocked = disk.first_blocked.min(blocked);
+    disk.first.add(durable);
+    disk.first_blocked.add(blocked);
     disk.stats = job.report(first)?.stats;
     data::touch_pages(memory, PAGE, 100, round + 1);
     let (version, _, durable) = self::durable(&job)?;
-    disk.second = disk.second.min(durable);
+    disk.second.add(durable);
     job.unprotect("memory")?;
     // SAFETY: as above.
     unsafe { job.protect("memory", target.as_mut_ptr(), target.len(), 8)? };
     let (outcome, time) = timed(|| job.restart(Some(version)));
     outcome?;
-    disk.restart = disk.restart.min(time);
+    disk.restart.add(time);
     if target[..] != memory[..] {
         return Err(Error::Wrong);
     }
@@ -227,20 +245,44 @@ fn durable(job: &Job) -> Result<(Version, Duration, Duration)> {
 }
 
 impl Disk {
+    /// The raw disk's write+fsync, how it was reached, and its read.
+    pub(crate) fn raw_durable(&self) -> (&'static str, Duration) {
+        let (way, time) = best_way(&self.raw_durable);
+        (WRITE_WAYS[way].name, time)
+    }
+
+    pub(crate) fn raw_read(&self) -> Duration {
+        best_way(&self.raw_read).1
+    }
+
+    pub(crate) fn first(&self) -> Duration {
+        self.first.median()
+    }
+
+    pub(crate) fn second(&self) -> Duration {
+        self.second.median()
+    }
+
+    pub(crate) fn restart(&self) -> Duration {
+        self.restart.median()
+    }
+
     pub(crate) fn figures(&self) -> impl Iterator<Item = Figure> {
         let rate = |time| rate(self.bytes, time);
-        let raw = rate(self.raw_durable);
-        let second = self.first.as_secs_f64() / self.second.as_secs_f64();
+        let (way, durable) = self.raw_durable();
+        let (raw, read) = (rate(durable), rate(self.raw_read()));
+        let second = self.first().as_secs_f64() / self.second().as_secs_f64();
         [
-            Figure::rate("disk write", rate(self.raw_written)).note("without sync"),
-            Figure::rate("disk write+fsync", raw).note(self.raw_way),
-            Figure::rate("disk read", rate(self.raw_read)).note("past the page cache"),
-            Figure::rate("segment write", rate(self.segment)).of("disk write+fsync", raw),
-            Figure::rate("checkpoint, durable", rate(self.first)).of("disk write+fsync", raw),
-            Figure::rate("checkpoint, blocked", rate(self.first_blocked)).note("of the same one"),
-            Figure::rate("checkpoint, 1 % changed", rate(self.second))
+            Figure::rate("disk write", rate(best_way(&self.raw_written).1)).note("without sync"),
+            Figure::rate("disk write+fsync", raw).note(way),
+            Figure::rate("disk read", read).note("past the page cache"),
+            Figure::rate("segment write", rate(self.segment.median())).of("disk write+fsync", raw),
+            Figure::rate("checkpoint, durable", rate(self.first())).of("disk write+fsync", raw),
+            Figure::rate("checkpoint, blocked", rate(self.first_blocked.median()))
+                .note("of the same one"),
+            Figure::rate("checkpoint, 1 % changed", rate(self.second()))
                 .note(format!("{second:.1} x faster than the first")),
-            Figure::rate("restart", rate(self.restart)).of("disk read", rate(self.raw_read)),
+            Figure::rate("restart", rate(self.restart())).of("disk read", read),
         ]
         .into_iter()
     }

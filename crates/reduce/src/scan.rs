@@ -146,6 +146,11 @@ impl Scanner {
         Self { hasher, page_bytes, threads: threads.max(1), zero_hash }
     }
 
+    /// The same with another number of threads.
+    pub fn with_threads(&self, threads: usize) -> Self {
+        Self { threads: threads.max(1), ..self.clone() }
+    }
+
     /// Scans all targets; `store` says where each changed page is from now on. The first error
     /// of `store` ends the scan and leaves the positions forgotten.
     pub fn scan<E: Send>(

@@ -19,6 +19,19 @@ static void levels(sf_job *job, uint64_t version)
     CHECK(SF_LEVEL_MEMORY < SF_LEVEL_LOCAL && SF_LEVEL_RING < SF_LEVEL_GLOBAL);
 }
 
+/* The setting interval is off here: nothing is ever due. */
+static void points(sf_job *job)
+{
+    int due = -1;
+    uint64_t taken = 99;
+    OK(sf_need_checkpoint(job, &due));
+    CHECK(due == 0);
+    OK(sf_point(job, &taken));
+    CHECK(taken == 0);
+    OK(sf_point(job, NULL));
+    FAILS(sf_need_checkpoint(job, NULL), SF_INVALID, "due");
+}
+
 static void checkpoint_list(sf_job *job)
 {
     sf_checkpoint_info list[4];
@@ -104,6 +117,7 @@ int main(int argc, char **argv)
         CHECK(take(job) == (uint64_t)i + 1);
     }
     levels(job, 4);
+    points(job);
     checkpoint_list(job);
     region_list(job, long_name);
     report(job, 4);

@@ -185,7 +185,7 @@ pub(crate) struct BenchArgs {
     /// Directory on the file system to measure [default: the directory for temporary files]
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
-    /// Repetitions; the best counts
+    /// Repetitions: the best counts in memory, the median on the disk
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) rounds: u32,
 }

@@ -16,7 +16,7 @@ pub(crate) fn run(args: &BenchArgs, output: &Output) -> Result<ExitCode> {
     let dir = args.dir.clone().unwrap_or_else(std::env::temp_dir);
     let setting = Setting { bytes: (args.mib as usize) << 20, dir, rounds: args.rounds as usize };
     output.remark(format_args!(
-        "measuring with {} MiB in {}, best of {}; needs twice the memory and space for two copies",
+        "measuring with {} MiB in {}, {} rounds; needs twice the memory and space for two copies",
         args.mib,
         setting.dir.display(),
         args.rounds

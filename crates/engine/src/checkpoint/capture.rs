@@ -336,8 +336,13 @@ impl Capturer {
             expected_bytes,
             begun: Vec::new(),
         };
+        // Where most pages are new, the copy follows the hash at once and wants the page in its own
+        // core's cache, and the encoders want a core: one thread less.
+        let mostly_new = expected_bytes > regions.bytes() / 2;
+        let threads = self.config.threads() - usize::from(mostly_new);
         let scanned = self
             .scanner
+            .with_threads(threads)
             .scan(&mut targets, |page| store.store(page, elements[page.region]))
             .and_then(|()| store.close());
         match scanned {
