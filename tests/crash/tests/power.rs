@@ -35,19 +35,25 @@ fn power_loss(kind: &str) {
     let setup = Setup { dir: disk.path().to_str().unwrap(), seed, threads: 2 };
     let worker = Worker::new(EXE, &setup);
     let mut facts = Facts::default();
+    let mut lost = 0;
     for style in [Style::Waiting, Style::Overlapping, Style::Waiting] {
         let mut life = worker.run(STEPS, style, None);
-        life.wait_for(&Line::Durable(facts.durable + 3));
+        // Only what was acknowledged before: with the power off, pruning fails.
+        let durable = facts.durable + 3;
+        life.wait_for(&Line::Durable(durable));
         let unsynced = disk.path().join("unsynced");
         std::fs::write(&unsynced, vec![1; UNSYNCED_BYTES]).unwrap();
         disk.power_off().unwrap();
         let ended = life.kill();
         disk.power_on();
-        let lost = std::fs::read(&unsynced).map_or(true, |bytes| bytes != [1; UNSYNCED_BYTES]);
-        assert!(lost, "the power was not off: unsynced bytes are still there");
-        let newest = worker.check(facts.and(&ended.lines), &format!("{kind} lost its power"));
+        let whole = std::fs::read(&unsynced).is_ok_and(|bytes| bytes == [1; UNSYNCED_BYTES]);
+        lost += usize::from(!whole);
+        let begun = facts.and(&ended.lines).begun;
+        let newest = worker.check(Facts { durable, begun }, &format!("{kind} lost its power"));
         facts = Facts { durable: newest, begun: newest };
     }
+    // A sync of the worker's own files may have taken it along now and then, but not always.
+    assert!(lost > 0, "the power was never off: unsynced bytes are still there");
 }
 
 #[test]
