@@ -1,0 +1,192 @@
+//! Collective operations built from messages, for any number of ranks.
+//!
+//! Reductions go by recursive doubling: ranks beyond the largest power of two first hand their
+//! part to a partner below, then in each round pairs at twice the distance of the last combine,
+//! and at the end the partners pass the result on. The combination sees its parts in the order
+//! of ranks, so every rank computes the same result, also where combining does not commute.
+
+use crate::error::Result;
+use crate::{Comm, Tag};
+
+/// Tags of this module; programs use lower ones.
+const REDUCE: Tag = Tag(0xff00);
+const GATHER: Tag = Tag(0xff01);
+const BROADCAST: Tag = Tag(0xff02);
+
+/// Combines the parts of all ranks; every rank gets the same result.
+///
+/// `combine(lower, upper)` joins two parts, of which the first covers lower ranks.
+pub fn all_reduce(
+    comm: &(impl Comm + ?Sized),
+    part: Vec<u8>,
+    mut combine: impl FnMut(Vec<u8>, Vec<u8>) -> Result<Vec<u8>>,
+) -> Result<Vec<u8>> {
+    let (rank, size) = (comm.rank(), comm.size());
+    let core = largest_power_of_two(size);
+    let extra = size - core;
+    // Ranks 0..2*extra form neighbouring pairs, so that each covers a stretch of ranks.
+    let paired = rank < 2 * extra;
+    if paired && rank % 2 == 1 {
+        comm.send(rank - 1, REDUCE, &part)?;
+        return comm.receive(rank - 1, REDUCE);
+    }
+    let mut part = part;
+    if paired {
+        part = combine(part, comm.receive(rank + 1, REDUCE)?)?;
+    }
+    let place = if paired { rank / 2 } else { rank - extra };
+    let rank_at = |place: usize| if place < extra { 2 * place } else { place + extra };
+    let mut distance = 1;
+    while distance < core {
+        let peer = rank_at(place ^ distance);
+        let other = comm.exchange(peer, &part, peer, REDUCE)?;
+        part = if place & distance == 0 { combine(part, other)? } else { combine(other, part)? };
+        distance *= 2;
+    }
+    if paired {
+        comm.send(rank + 1, REDUCE, &part)?;
+    }
+    Ok(part)
+}
+
+/// What every rank has contributed, by rank. In a logarithmic number of rounds (Bruck).
+pub fn all_gather(comm: &(impl Comm + ?Sized), own: &[u8]) -> Result<Vec<Vec<u8>>> {
+    let (rank, size) = (comm.rank(), comm.size());
+    // Parts of this rank, the next, the one after...
+    let mut parts = vec![own.to_vec()];
+    while parts.len() < size {
+        let distance = parts.len();
+        let count = distance.min(size - distance);
+        let (to, from) = ((rank + size - distance) % size, (rank + distance) % size);
+        let received = comm.exchange(to, &join(&parts[..count]), from, GATHER)?;
+        let received = cut(&received).filter(|parts| parts.len() == count);
+        let why = "a gathered message is cut off";
+        parts.extend(received.ok_or(crate::Error::Message { rank, from, why })?);
+    }
+    parts.rotate_right(rank);
+    Ok(parts)
+}
+
+/// Gives every rank what `root` has; the others' bytes are ignored. Along a binomial tree.
+pub fn broadcast(comm: &(impl Comm + ?Sized), root: usize, bytes: &[u8]) -> Result<Vec<u8>> {
+    let (rank, size) = (comm.rank(), comm.size());
+    let place = (rank + size - root) % size;
+    let at = |place: usize| (place + root) % size;
+    let bytes = match place {
+        0 => bytes.to_vec(),
+        // The parent is this place without its highest bit.
+        _ => comm.receive(at(place - largest_power_of_two(place)), BROADCAST)?,
+    };
+    let first = if place == 0 { 1 } else { 2 * largest_power_of_two(place) };
+    let mut distance = first;
+    while place + distance < size {
+        comm.send(at(place + distance), BROADCAST, &bytes)?;
+        distance *= 2;
+    }
+    Ok(bytes)
+}
+
+/// Largest value over all ranks.
+pub fn all_max(comm: &(impl Comm + ?Sized), value: u64) -> Result<u64> {
+    all_reduce_u64(comm, value, u64::max)
+}
+
+/// Smallest value over all ranks.
+pub fn all_min(comm: &(impl Comm + ?Sized), value: u64) -> Result<u64> {
+    all_reduce_u64(comm, value, u64::min)
+}
+
+/// Sum over all ranks.
+pub fn all_sum(comm: &(impl Comm + ?Sized), value: u64) -> Result<u64> {
+    all_reduce_u64(comm, value, u64::wrapping_add)
+}
+
+fn all_reduce_u64(
+    comm: &(impl Comm + ?Sized),
+    value: u64,
+    combine: impl Fn(u64, u64) -> u64,
+) -> Result<u64> {
+    let rank = comm.rank();
+    let number = |bytes: &[u8]| {
+        let why = "a number has 8 bytes";
+        let bytes =
+            bytes.try_into().map_err(|_| crate::Error::Message { rank, from: rank, why })?;
+        Ok(u64::from_le_bytes(bytes))
+    };
+    let whole = all_reduce(comm, value.to_le_bytes().to_vec(), |lower, upper| {
+        Ok(combine(number(&lower)?, number(&upper)?).to_le_bytes().to_vec())
+    })?;
+    number(&whole)
+}
+
+fn largest_power_of_two(up_to: usize) -> usize {
+    1 << up_to.ilog2()
+}
+
+/// Puts messages behind each other, each after its length.
+fn join(parts: &[Vec<u8>]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(parts.iter().map(|part| part.len() + 8).sum());
+    for part in parts {
+        bytes.extend_from_slice(&(part.len() as u64).to_le_bytes());
+        bytes.extend_from_slice(part);
+    }
+    bytes
+}
+
+/// Takes joined messages apart; `None` if they are cut off.
+fn cut(mut bytes: &[u8]) -> Option<Vec<Vec<u8>>> {
+    let mut parts = Vec::new();
+    while !bytes.is_empty() {
+        let (length, rest) = bytes.split_first_chunk::<8>()?;
+        let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
+        let (part, rest) = rest.split_at_checked(length)?;
+        parts.push(part.to_vec());
+        bytes = rest;
+    }
+    Some(parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run_threads;
+    use proptest::prelude::*;
+
+    #[test]
+    fn any_number_of_ranks_agrees() {
+        for size in 1..20 {
+            let joined = run_threads(size, |comm| {
+                let own = vec![comm.rank() as u8];
+                let all =
+                    all_reduce(&comm, own.clone(), |lower, upper| Ok([lower, upper].concat()));
+                let gathered = all_gather(&comm, &vec![7; comm.rank()]).unwrap();
+                let lengths: Vec<usize> = gathered.iter().map(Vec::len).collect();
+                for root in 0..size {
+                    let told = broadcast(&comm, root, &[comm.rank() as u8]).unwrap();
+                    assert_eq!(told, [root as u8]);
+                }
+                (all.unwrap(), lengths, all_sum(&comm, 1).unwrap())
+            });
+            let in_order: Vec<u8> = (0..size as u8).collect();
+            for (all, lengths, sum) in joined {
+                assert_eq!(all, in_order, "every part once, in the order of ranks");
+                assert_eq!(lengths, (0..size).collect::<Vec<_>>());
+                assert_eq!(sum, size as u64);
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn joined_messages_come_apart(parts in proptest::collection::vec(any::<Vec<u8>>(), 0..9)) {
+            prop_assert_eq!(cut(&join(&parts)), Some(parts));
+        }
+
+        #[test]
+        fn garbage_is_refused_or_cut(bytes: Vec<u8>) {
+            if let Some(parts) = cut(&bytes) {
+                prop_assert_eq!(join(&parts), bytes);
+            }
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! What can go wrong between ranks.
+
+use standfast_format::Kind;
+
+/// Result of a communication.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why ranks could not talk to each other.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The transport failed.
+    #[error("rank {rank}: cannot {op}: {why}")]
+    Transport {
+        /// The rank that noticed.
+        rank: usize,
+        /// The operation, as a verb with its object.
+        op: &'static str,
+        /// What the transport says.
+        why: String,
+    },
+    /// Another rank has left: it ended, failed or panicked.
+    #[error("rank {rank}: cannot {op}: rank {peer} has left the job")]
+    Gone {
+        /// The rank that noticed.
+        rank: usize,
+        /// The operation, as a verb with its object.
+        op: &'static str,
+        /// The rank that is no longer there.
+        peer: usize,
+    },
+    /// A message does not have the shape that was agreed.
+    #[error("rank {rank} was sent a message it cannot use by rank {from}: {why}")]
+    Message {
+        /// The rank that received it.
+        rank: usize,
+        /// The rank that sent it.
+        from: usize,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// The caller named a rank that does not exist.
+    #[error("there is no rank {peer}: the communicator has {size}")]
+    NoRank {
+        /// The number.
+        peer: usize,
+        /// How many ranks there are.
+        size: usize,
+    },
+}
+
+impl Error {
+    /// What sort of failure this is.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Error::Transport { .. } | Error::Gone { .. } => Kind::Io,
+            Error::Message { .. } => Kind::Corrupt,
+            Error::NoRank { .. } => Kind::Invalid,
+        }
+    }
+}

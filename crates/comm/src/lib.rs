@@ -1,0 +1,72 @@
+//! How the ranks of a job talk to each other.
+//!
+//! One trait, [`Comm`], and its implementations: [`Solo`] (a program of one rank), [`Threads`]
+//! (many virtual ranks in one process: tests, experiments, simulations), and MPI (its own crate,
+//! through a table of C functions). What is built from messages alone, for any number of ranks,
+//! is in [`collective`] and works on all of them.
+//!
+//! Invariants:
+//! - Messages between two ranks with one tag arrive in the order in which they were sent.
+//! - Collective calls are made by all ranks of a communicator, in the same order.
+//! - A failed call leaves the communicator unusable: the job cannot go on together.
+
+pub mod collective;
+mod error;
+mod solo;
+mod threads;
+
+pub use error::{Error, Result};
+pub use solo::Solo;
+pub use threads::{Threads, run_threads};
+
+/// Distinguishes conversations between the same two ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Tag(pub u16);
+
+/// From which threads a communicator may be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Concurrency {
+    /// Any thread at any time: collective work may run beside the program.
+    AnyThread,
+    /// Only the thread that the program calls from, inside its calls.
+    CallerOnly,
+}
+
+/// A group of ranks that can send each other bytes.
+///
+/// Messages have any length. A message is received whole or not at all.
+pub trait Comm: Send + Sync {
+    /// This rank's number, from 0.
+    fn rank(&self) -> usize;
+
+    /// How many ranks there are.
+    fn size(&self) -> usize;
+
+    /// From which threads the other methods may be called.
+    fn concurrency(&self) -> Concurrency;
+
+    /// Sends a message; may wait until it is received.
+    fn send(&self, to: usize, tag: Tag, bytes: &[u8]) -> Result<()>;
+
+    /// Waits for the next message of a rank with a tag.
+    fn receive(&self, from: usize, tag: Tag) -> Result<Vec<u8>>;
+
+    /// Sends one message and receives another, without waiting for each other in a circle.
+    fn exchange(&self, to: usize, bytes: &[u8], from: usize, tag: Tag) -> Result<Vec<u8>>;
+
+    /// Sends `outgoing[r]` to rank `r`, and returns what each rank has sent to this one.
+    fn all_to_all(&self, outgoing: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>>;
+
+    /// Waits until every rank has come here.
+    fn barrier(&self) -> Result<()>;
+
+    /// A new communicator of the ranks that give the same colour, ordered by key, then by rank
+    /// here. `None` takes part in the call and belongs to no new one.
+    fn split(&self, colour: Option<u32>, key: u32) -> Result<Option<Box<dyn Comm>>>;
+
+    /// A communicator of the same ranks whose messages never meet those of this one.
+    fn duplicate(&self) -> Result<Box<dyn Comm>> {
+        let same = self.split(Some(0), 0)?;
+        Ok(same.expect("a rank with a colour belongs to a communicator"))
+    }
+}
