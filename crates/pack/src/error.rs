@@ -43,6 +43,9 @@ pub enum Error {
         "memory was written while it was captured: all threads must leave protected regions alone until the checkpoint call returns"
     )]
     MemoryChanged,
+    /// An encoder thread panicked.
+    #[error("an encoder thread panicked: this is a defect of Standfast, please report it")]
+    Panicked,
     /// The checkpoint failed earlier; this is a consequence.
     #[error("the checkpoint failed already")]
     Failed,
@@ -56,6 +59,7 @@ impl Error {
             Error::Segment { source, .. } => source.kind(),
             Error::Mismatch { .. } | Error::Block { .. } => Kind::Corrupt,
             Error::MemoryChanged => Kind::Invalid,
+            Error::Panicked => Kind::Bug,
             Error::Failed => Kind::Io,
         }
     }

@@ -4,11 +4,10 @@
 //! push (program's thread)  -> block in the pool -> encoder threads -> open segment -> store
 //! finish (program's thread) -> Pending -> seal (commit thread): waits, writes indexes, seals
 //! ```
-//! The program's thread copies pages into blocks, and checks that each copy still has the hash
-//! that was computed from the program's memory: a thread that wrote in between would otherwise
-//! make a checkpoint nobody can restore. Right after the copy the page is in the nearest cache,
-//! where this costs a tenth of what it would cost an encoder. Encoders compress blocks and append
-//! them to their segment.
+//! The program's thread copies pages into blocks and hashes the *copy*: a hash of the program's
+//! memory alone would not tell of a thread that writes between hashing and copying, and would make
+//! a checkpoint nobody can restore. Right after the copy the page is in the nearest cache, where
+//! hashing costs least. Encoders compress blocks and append them to their segment.
 //!
 //! Invariants:
 //! - Slots are dense: blocks are numbered and filled one after another, by one thread.
@@ -172,18 +171,31 @@ impl Batch<'_> {
         self.current.as_ref().map(|current| current.slots)
     }
 
-    /// Copies a page into the next slot of the open segment. A page at the end of a region may
-    /// be shorter; it is filled up with zeros.
+    /// Copies a page into the next slot of the open segment and checks that the copy has the
+    /// hash that was computed before.
     pub fn push(&mut self, page: &[u8], hash: &[u8], elem: u8) -> Result<()> {
+        let mut copied = [0; HASH_BYTES_MAX];
+        let copied = &mut copied[..hash.len()];
+        self.stage(page, elem, copied)?;
+        if *copied != *hash {
+            return Err(Error::MemoryChanged);
+        }
+        self.keep_staged();
+        Ok(())
+    }
+
+    /// Copies a page to where the next slot's page goes, and hashes the copy. It becomes the slot
+    /// with [`Batch::keep_staged`]; otherwise the next page takes its place. A page at the end of
+    /// a region may be shorter; it is filled up with zeros.
+    pub fn stage(&mut self, page: &[u8], elem: u8, hash: &mut [u8]) -> Result<()> {
         if self.filling.as_ref().is_some_and(|filling| filling.elem != elem) {
             self.dispatch();
         }
         let page_bytes = self.packer.settings.page_bytes;
-        let current = self.current.as_mut().expect("a segment is open");
         let filling = match &mut self.filling {
             Some(filling) => filling,
             None => {
-                current.segment.check()?;
+                self.current.as_ref().expect("a segment is open").segment.check()?;
                 let may_lend = self.packer.settings.pool_bytes >= 4 * HELD_BYTES_MAX;
                 let buf = self.packer.pool.take();
                 self.filling.insert(Filling { buf, pages: 0, elem, may_lend })
@@ -192,18 +204,19 @@ impl Batch<'_> {
         let slot = &mut filling.buf[filling.pages * page_bytes..][..page_bytes];
         slot[..page.len()].copy_from_slice(page);
         slot[page.len()..].fill(0);
-        let mut copied = [0; HASH_BYTES_MAX];
-        let copied = &mut copied[..hash.len()];
-        self.packer.hasher.hash(slot, copied);
-        if *copied != *hash {
-            return Err(Error::MemoryChanged);
-        }
+        self.packer.hasher.hash(slot, hash);
+        Ok(())
+    }
+
+    /// Makes the page staged last the next slot of the open segment.
+    pub fn keep_staged(&mut self) {
+        let filling = self.filling.as_mut().expect("a page is staged");
         filling.pages += 1;
-        current.slots += 1;
-        if (filling.pages + 1) * page_bytes > filling.buf.len() {
+        let full = (filling.pages + 1) * self.packer.settings.page_bytes > filling.buf.len();
+        self.current.as_mut().expect("a segment is open").slots += 1;
+        if full {
             self.dispatch();
         }
-        Ok(())
     }
 
     /// Ends the open segment, whose pages have these hashes.
@@ -229,7 +242,8 @@ impl Batch<'_> {
     }
 
     fn dispatch(&mut self) {
-        let Some(block) = self.filling.take() else { return };
+        // A page may be staged and not kept: a block without pages goes nowhere.
+        let Some(block) = self.filling.take().filter(|block| block.pages > 0) else { return };
         let current = self.current.as_mut().expect("a block belongs to the open segment");
         let number = current.blocks;
         current.blocks += 1;
@@ -294,8 +308,10 @@ impl Pending {
 fn run_encoder(queue: &Receiver<Work>, mut encoder: BlockEncoder, page_bytes: usize) {
     for Work { block, number, segment, flight } in queue {
         // The buffer goes back (or on to the store) here: before the flight lands, for whoever
-        // waits for the flight may need it next.
-        if let Err(error) = encode(&mut encoder, page_bytes, block, number, &segment) {
+        // waits for the flight may need it next. A panic fails its checkpoint, not the program.
+        let encode = || encode(&mut encoder, page_bytes, block, number, &segment);
+        let encoded = std::panic::catch_unwind(std::panic::AssertUnwindSafe(encode));
+        if let Err(error) = encoded.unwrap_or(Err(Error::Panicked)) {
             segment.fail(error);
         }
         drop(segment);

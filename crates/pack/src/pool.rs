@@ -16,9 +16,15 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use standfast_store::AlignedBuf;
 
+/// A taker who found the pool empty waits until one buffer of so many is free: woken for every
+/// single one, it would change places with the writers at every block.
+const REFILL_SHARE: usize = 16;
+
 struct Arena {
     base: *mut u8,
     buffer_bytes: usize,
+    /// So many buffers must be free before a taker who found none goes on.
+    refill: usize,
     free: Mutex<Vec<usize>>,
     freed: Condvar,
     /// Keeps the memory; only ever touched through `base`.
@@ -50,19 +56,22 @@ impl Pool {
         let mut memory = AlignedBuf::with_len(buffers * buffer_bytes);
         let base = memory.as_mut_ptr();
         let free = Mutex::new((0..buffers).rev().collect());
-        let arena = Arena { base, buffer_bytes, free, freed: Condvar::new(), _memory: memory };
+        let refill = (buffers / REFILL_SHARE).max(1);
+        let freed = Condvar::new();
+        let arena = Arena { base, buffer_bytes, refill, free, freed, _memory: memory };
         Self { arena: Arc::new(arena) }
     }
 
     /// A free buffer; waits until there is one. Its contents are left-overs.
     pub fn take(&self) -> PoolBuf {
         let mut free = self.arena.free();
-        loop {
-            if let Some(number) = free.pop() {
-                return PoolBuf { arena: Arc::clone(&self.arena), number };
-            }
-            free = self.arena.freed.wait(free).unwrap_or_else(PoisonError::into_inner);
+        if free.is_empty() {
+            let few = |free: &mut Vec<usize>| free.len() < self.arena.refill;
+            let waited = self.arena.freed.wait_while(free, few);
+            free = waited.unwrap_or_else(PoisonError::into_inner);
         }
+        let number = free.pop().expect("somebody waited for it");
+        PoolBuf { arena: Arc::clone(&self.arena), number }
     }
 
     /// Bytes of one buffer.
@@ -108,8 +117,13 @@ impl DerefMut for PoolBuf {
 
 impl Drop for PoolBuf {
     fn drop(&mut self) {
-        self.arena.free().push(self.number);
-        self.arena.freed.notify_one();
+        let mut free = self.arena.free();
+        free.push(self.number);
+        let enough = free.len() >= self.arena.refill;
+        drop(free);
+        if enough {
+            self.arena.freed.notify_one();
+        }
     }
 }
 

@@ -8,7 +8,7 @@
 //! - Sealing needs every block from 0 to the last; a missing one is a bug and stops the program.
 //! - After a failure nothing of it becomes visible.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use standfast_format::{
     Block, CodecKind, FilterKind, JobId, SegmentFooter, SegmentHeader, SegmentId, SegmentIndex,
@@ -171,7 +171,8 @@ impl OpenSegment {
     }
 
     fn lock(&self) -> MutexGuard<'_, Body> {
-        self.body.lock().expect("no thread panics while it holds a segment")
+        // Whoever panicked while holding it has failed the segment.
+        self.body.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

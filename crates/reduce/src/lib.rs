@@ -47,5 +47,5 @@ pub use codec::{Codec, CodecSpec, codec};
 pub use error::{Error, Result};
 pub use filter::{FilterChoice, shuffle, unshuffle};
 pub use hash::{PageHasher, SECRET_CONTEXT};
-pub use scan::{Changed, Positions, Scanner, Target};
+pub use scan::{Changed, Consume, Positions, Scanner, Target};
 pub use zero::is_zero;

@@ -28,6 +28,10 @@ const PIECE_PAGES: usize = 64;
 /// Pieces that each thread may be ahead of what is handed over.
 const AHEAD: usize = 4;
 
+/// How much of the next page is asked for ahead.
+#[cfg(target_arch = "x86_64")]
+const FETCH_BYTES: usize = 4096;
+
 /// What a region's pages hashed to, and where they are stored.
 #[derive(Debug, Default)]
 pub struct Positions {
@@ -115,6 +119,24 @@ pub struct Changed<'a> {
     pub zero: bool,
 }
 
+/// Takes the pages of a [`Scanner::walk`] and says where each is from now on.
+pub trait Consume {
+    /// Why it cannot.
+    type Error;
+
+    /// Takes a page that is not what it was.
+    fn changed(&mut self, page: Changed<'_>) -> Result<PageRef, Self::Error>;
+
+    /// Takes a page of a region of which nothing is known, and fills in its hash, as of a whole
+    /// page filled up with zeros.
+    fn unseen(
+        &mut self,
+        region: usize,
+        bytes: &[u8],
+        hash: &mut [u8],
+    ) -> Result<PageRef, Self::Error>;
+}
+
 /// How to scan.
 #[derive(Clone, Debug)]
 pub struct Scanner {
@@ -174,6 +196,60 @@ impl Scanner {
         drop(pieces);
         for target in targets {
             target.positions.known = target.positions.refs.len();
+        }
+        Ok(())
+    }
+
+    /// Scans all targets in the calling thread alone, and leaves pages of which nothing is known
+    /// to `unseen`, which hashes them where it puts them: one pass over memory less, where most
+    /// pages are new. Otherwise as [`Scanner::scan`].
+    pub fn walk<C: Consume>(
+        &self,
+        targets: &mut [Target<'_>],
+        consumer: &mut C,
+    ) -> Result<(), C::Error> {
+        for (region, target) in targets.iter_mut().enumerate() {
+            let pages = target.bytes.len().div_ceil(self.page_bytes);
+            target.positions.fit(pages, self.hasher.bytes());
+            let known = std::mem::take(&mut target.positions.known);
+            self.walk_region(region, target, known, consumer)?;
+            target.positions.known = pages;
+        }
+        Ok(())
+    }
+
+    fn walk_region<C: Consume>(
+        &self,
+        region: usize,
+        target: &mut Target<'_>,
+        known: usize,
+        consumer: &mut C,
+    ) -> Result<(), C::Error> {
+        let Positions { hashes, refs, .. } = &mut *target.positions;
+        let hashes = hashes.chunks_exact_mut(self.hasher.bytes());
+        let pages = target.bytes.chunks(self.page_bytes).zip(hashes).zip(refs).enumerate();
+        for (at, ((bytes, hash), place)) in pages {
+            let look = |dirty: &[u64]| dirty[at / PIECE_PAGES] >> (at % PIECE_PAGES) & 1 == 1;
+            if at < known && !target.dirty.is_none_or(look) {
+                continue;
+            }
+            let zero = is_zero(bytes);
+            if at >= known && !zero {
+                let next = ((at + 1) * self.page_bytes).min(target.bytes.len());
+                fetch_ahead(&target.bytes[next..]);
+                *place = consumer.unseen(region, bytes, hash)?;
+                continue;
+            }
+            let mut fresh = [0u8; standfast_format::HASH_BYTES_MAX];
+            let fresh = &mut fresh[..hash.len()];
+            match zero {
+                true => fresh.copy_from_slice(&self.zero_hash),
+                false => self.hash_page(bytes, fresh),
+            }
+            if at >= known || hash != fresh {
+                hash.copy_from_slice(fresh);
+                *place = consumer.changed(Changed { region, bytes, hash, zero })?;
+            }
         }
         Ok(())
     }
@@ -331,6 +407,19 @@ impl Drop for OpenOnDrop<'_> {
     }
 }
 
+/// Asks for the page after this one while this one is being copied and hashed: the processor's
+/// own look-ahead stops where a page ends.
+fn fetch_ahead(next: &[u8]) {
+    #[cfg(target_arch = "x86_64")]
+    for line in next[..next.len().min(FETCH_BYTES)].chunks(64) {
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        // SAFETY: the instruction is part of every x86-64 and reads nothing by itself.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(line.as_ptr().cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = next;
+}
+
 /// Which pages of a piece to look at: those that may be dirty, and those never seen.
 fn look(dirty: Option<u64>, known: usize) -> u64 {
     let unseen = if known >= PIECE_PAGES { 0 } else { u64::MAX << known };
@@ -364,14 +453,54 @@ mod tests {
             .zip(positions)
             .map(|(bytes, positions)| Target { bytes, positions, dirty: None })
             .collect();
-        let mut seen = Vec::new();
-        scanner
-            .scan::<()>(&mut targets, |page| {
-                seen.push((page.region, page.bytes.to_vec(), page.zero));
-                Ok(PageRef::ZERO)
-            })
-            .unwrap();
-        seen
+        let mut seen = Seen { scanner, pages: Vec::new() };
+        match scanner.threads {
+            1 => scanner.walk(&mut targets, &mut seen),
+            _ => scanner.scan(&mut targets, |page| seen.changed(page)),
+        }
+        .unwrap();
+        seen.pages
+    }
+
+    /// Notes what is handed over.
+    struct Seen<'a> {
+        scanner: &'a Scanner,
+        pages: Vec<(usize, Vec<u8>, bool)>,
+    }
+
+    impl Consume for Seen<'_> {
+        type Error = ();
+
+        fn changed(&mut self, page: Changed<'_>) -> Result<PageRef, ()> {
+            self.pages.push((page.region, page.bytes.to_vec(), page.zero));
+            Ok(PageRef::ZERO)
+        }
+
+        fn unseen(&mut self, region: usize, bytes: &[u8], hash: &mut [u8]) -> Result<PageRef, ()> {
+            self.scanner.hash_page(bytes, hash);
+            self.changed(Changed { region, bytes, hash, zero: false })
+        }
+    }
+
+    #[test]
+    fn walking_and_scanning_see_the_same() {
+        let bytes: Vec<u8> = (0..70 * PAGE + 5).map(|at| (at / PAGE % 9) as u8).collect();
+        let mut positions = [Positions::default(), Positions::default()];
+        let regions = [bytes];
+        let walked = scan(&scanner(1), &regions, &mut positions[..1]);
+        let scanned = scan(&scanner(3), &regions, &mut positions[1..]);
+        assert_eq!(walked, scanned);
+        assert_eq!(positions[0].hashes(), positions[1].hashes());
+        let [walked, _] = &mut positions;
+        let dirty = [1 << 3, 0];
+        let mut changed = regions[0].clone();
+        changed[3 * PAGE] = 99;
+        changed[5 * PAGE] = 99;
+        let target = Target { bytes: &changed, positions: walked, dirty: Some(&dirty) };
+        let one = scanner(1);
+        let mut seen = Seen { scanner: &one, pages: Vec::new() };
+        one.walk(&mut [target], &mut seen).unwrap();
+        assert_eq!(seen.pages.len(), 1, "5 was said to be clean");
     }
 
     #[test]

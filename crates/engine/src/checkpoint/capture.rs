@@ -12,7 +12,9 @@ use standfast_format::{
     AttemptId, Digest, RegionImage, Run, SegmentId, SegmentRef, Stats, StoreHeader, Version,
 };
 use standfast_pack::{Batch, PackSettings, Packer, Pending, SegmentReader, SegmentSettings};
-use standfast_reduce::{Catalog, Changed, Found, PageHasher, PageRef, Positions, Scanner, Target};
+use standfast_reduce::{
+    Catalog, Changed, Consume, Found, PageHasher, PageRef, Positions, Scanner, Target,
+};
 use standfast_restart::{Inventory, Rebuild};
 use standfast_store::Store;
 
@@ -24,6 +26,9 @@ use crate::identity;
 const CATALOG_BYTES_MIN: usize = 8 << 20;
 /// The catalog's hashes may take one byte of so many protected ones.
 const CATALOG_SHARE: u64 = 128;
+
+/// A segment's index takes less than one byte of so many bytes of pages, at any hash.
+const INDEX_SHARE: u64 = 64;
 
 /// A checkpoint whose pages are captured and whose files are not yet durable.
 pub(crate) struct Draft {
@@ -328,6 +333,7 @@ impl Capturer {
         };
         let packer = self.packer.as_ref().expect("prepared");
         let mut store = Storing {
+            elements,
             catalog: &mut self.catalog,
             batch: packer.begin(settings),
             dedup: self.config.dedup,
@@ -336,16 +342,17 @@ impl Capturer {
             expected_bytes,
             begun: Vec::new(),
         };
-        // Where most pages are new, the copy follows the hash at once and wants the page in its own
-        // core's cache, and the encoders want a core: one thread less.
+        // Where most pages are new, the encoders want a core: one thread less. If that leaves one,
+        // it hashes what it copies instead of copying what it hashed.
         let mostly_new = expected_bytes > regions.bytes() / 2;
-        let threads = self.config.threads() - usize::from(mostly_new);
-        let scanned = self
-            .scanner
-            .with_threads(threads)
-            .scan(&mut targets, |page| store.store(page, elements[page.region]))
-            .and_then(|()| store.close());
-        match scanned {
+        let scanned = match self.config.threads() - usize::from(mostly_new) {
+            0 | 1 => self.scanner.walk(&mut targets, &mut store),
+            threads => {
+                let scanner = self.scanner.with_threads(threads);
+                scanner.scan(&mut targets, |page| store.changed(page))
+            }
+        };
+        match scanned.and_then(|()| store.close()) {
             Ok(()) => Ok((store.batch.finish(), store.begun)),
             Err(error) => Err((error, store.begun)),
         }
@@ -409,6 +416,8 @@ fn start_watch(config: &Config) -> Option<Watch> {
 
 /// Where changed pages go.
 struct Storing<'a> {
+    /// Size of each region's elements.
+    elements: Vec<u8>,
     catalog: &'a mut Catalog,
     batch: Batch<'a>,
     dedup: Dedup,
@@ -419,21 +428,42 @@ struct Storing<'a> {
     begun: Vec<SegmentId>,
 }
 
-impl Storing<'_> {
-    fn store(&mut self, page: Changed<'_>, elem: u8) -> Result<PageRef> {
+impl Consume for Storing<'_> {
+    type Error = Error;
+
+    fn changed(&mut self, page: Changed<'_>) -> Result<PageRef> {
         if self.dedup != Dedup::Off && page.zero {
             return Ok(PageRef::ZERO);
         }
         self.make_room()?;
-        let place = match self.dedup {
-            Dedup::Off => self.catalog.enter_always(page.hash),
-            Dedup::Local | Dedup::Time => match self.catalog.find_or_enter(page.hash) {
-                Found::Known(place) => return Ok(place),
-                Found::Entered(place) => place,
-            },
-        };
-        self.batch.push(page.bytes, page.hash, elem)?;
-        Ok(place)
+        match self.find_or_enter(page.hash) {
+            Found::Known(place) => Ok(place),
+            Found::Entered(place) => {
+                self.batch.push(page.bytes, page.hash, self.elements[page.region])?;
+                Ok(place)
+            }
+        }
+    }
+
+    fn unseen(&mut self, region: usize, bytes: &[u8], hash: &mut [u8]) -> Result<PageRef> {
+        self.make_room()?;
+        self.batch.stage(bytes, self.elements[region], hash)?;
+        match self.find_or_enter(hash) {
+            Found::Known(place) => Ok(place),
+            Found::Entered(place) => {
+                self.batch.keep_staged();
+                Ok(place)
+            }
+        }
+    }
+}
+
+impl Storing<'_> {
+    fn find_or_enter(&mut self, hash: &[u8]) -> Found {
+        match self.dedup {
+            Dedup::Off => Found::Entered(self.catalog.enter_always(hash)),
+            Dedup::Local | Dedup::Time => self.catalog.find_or_enter(hash),
+        }
     }
 
     /// Makes sure that a segment with a free slot is open.
@@ -446,8 +476,10 @@ impl Storing<'_> {
         let id = SegmentId(identity::bytes()?);
         self.begun.push(id);
         self.catalog.open_segment(id);
-        let hint = self.expected_bytes.min(self.segment_bytes);
-        self.expected_bytes -= hint;
+        let pages_bytes = self.expected_bytes.min(self.segment_bytes);
+        self.expected_bytes -= pages_bytes;
+        // Room for the index too: growing a file at its very end costs as much as reserving it all.
+        let hint = pages_bytes + pages_bytes / INDEX_SHARE;
         self.batch.open_segment(id, (hint > 0).then_some(hint));
         Ok(())
     }
