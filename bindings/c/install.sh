@@ -1,5 +1,7 @@
 #!/bin/sh
-# Installs libstandfast for C and C++: header, shared and static library, pkg-config file.
+# Installs libstandfast for C, C++ and Fortran: headers, shared and static library, pkg-config file,
+# and below share/standfast the sources that a program compiles with its own compilers: the MPI
+# adapter and the Fortran module.
 #
 #   cargo build --release -p standfast-c
 #   bindings/c/install.sh PREFIX [BUILD]
@@ -35,8 +37,10 @@ version=$(part MAJOR).$(part MINOR).$(part PATCH)
 # What `rustc --print native-static-libs` asks for on Linux.
 private="-lgcc_s -lutil -lrt -lpthread -lm -ldl -lc"
 
-mkdir -p "$root/include" "$root/lib/pkgconfig"
-install -m 644 "$here/include/standfast.h" "$root/include/standfast.h"
+mkdir -p "$root/include" "$root/lib/pkgconfig" "$root/share/standfast"
+install -m 644 "$here/include/standfast.h" "$here/../mpi/standfast_mpi.h" "$root/include"
+install -m 644 "$here/../mpi/standfast_mpi.c" "$here/../fortran/standfast.f90" \
+    "$here/../fortran/standfast_mpi.f90" "$root/share/standfast"
 install -m 755 "$build/libstandfast_c.so" "$root/lib/libstandfast.so.$version"
 ln -sf "libstandfast.so.$version" "$root/lib/libstandfast.so.$(part MAJOR)"
 ln -sf "libstandfast.so.$(part MAJOR)" "$root/lib/libstandfast.so"

@@ -8,8 +8,9 @@ use standfast_measure::{Bar, Better, Setting};
 /// Measure every bar.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Only these capabilities: A spine, G models and planner (others follow as they are built)
-    #[arg(long, value_delimiter = ',', value_parser = ["A", "G"])]
+    /// Only these capabilities: A spine, B deduplication across ranks, G models and planner
+    /// (others follow as they are built)
+    #[arg(long, value_delimiter = ',', value_parser = ["A", "B", "G"])]
     only: Vec<String>,
     /// Fewer repetitions and random machines: under a minute per letter
     #[arg(long)]
@@ -23,6 +24,9 @@ pub(crate) struct Args {
     /// MiB of memory to protect
     #[arg(long, default_value_t = 1024)]
     mib: usize,
+    /// Directory of the corpus of real pages
+    #[arg(long, env = "STANDFAST_CORPUS", value_name = "DIR")]
+    corpus: Option<PathBuf>,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
@@ -36,6 +40,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     };
     if wanted("A") {
         standfast_measure::bars(&setting, &mut each).context("measuring the spine")?;
+    }
+    if wanted("B") {
+        let corpus = args.corpus.as_deref();
+        crate::dedup::bars::bars(args.quick, corpus, &mut each)
+            .context("sharing out pages among ranks")?;
     }
     if wanted("G") {
         let bars = standfast_model::bars::bars(args.quick).context("checking the models")?;

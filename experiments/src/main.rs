@@ -4,6 +4,8 @@
 //! subcommands of their own. Results go to stdout, one line each; `--json` gives JSON lines.
 
 mod bars;
+mod dedup;
+mod report;
 
 use clap::{Parser, Subcommand};
 
@@ -19,10 +21,18 @@ struct Args {
 enum Experiment {
     /// Measure every bar and print value, goal and ceiling
     Bars(bars::Args),
+    DedupWorst(dedup::worst::Args),
+    DedupBest(dedup::best::Args),
+    DedupStencil(dedup::stencil::Args),
+    DedupCorpus(dedup::corpus::Args),
 }
 
 fn main() -> anyhow::Result<()> {
     match Args::parse().experiment {
         Experiment::Bars(args) => bars::run(&args),
+        Experiment::DedupWorst(args) => dedup::worst::run(&args),
+        Experiment::DedupBest(args) => dedup::best::run(&args),
+        Experiment::DedupStencil(args) => dedup::stencil::run(&args),
+        Experiment::DedupCorpus(args) => dedup::corpus::run(&args),
     }
 }

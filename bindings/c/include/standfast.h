@@ -215,6 +215,103 @@ typedef enum sf_level {
 typedef struct sf_job sf_job;
 
 /**
+ * What is known of a communicator, for `describe` of `sf_comm_table`.
+ */
+typedef struct sf_comm_facts {
+    /**
+     * This rank's number, from 0.
+     */
+    int rank;
+    /**
+     * How many ranks there are.
+     */
+    int size;
+    /**
+     * 1 if every thread may use communicators at any time, 0 if only the thread that calls the
+     * library may, inside those calls.
+     */
+    int any_thread;
+    /**
+     * The longest message that `start_send` takes, in bytes: at least 16. Longer ones are sent
+     * in pieces.
+     */
+    int piece_bytes;
+} sf_comm_facts;
+
+/**
+ * How the ranks of a job talk to each other: functions that the program brings along.
+ *
+ * `standfast_mpi.c` has them for MPI. Programs that use it call `sf_init_comm` and never see this
+ * table; it is here for other transports.
+ *
+ * Every function takes a communicator as the program knows it, and returns 0 or a code for
+ * `describe_error`. Communicators must give errors instead of ending the program. Tags are from 0
+ * to 65535. Between two ranks, messages with one tag arrive in the order in which they were sent.
+ * `all_to_all_lengths`, `all_to_all`, `split`, `duplicate` and `release` are called by all ranks of
+ * a communicator, in the same order, and all but `release` right after a barrier of messages: they
+ * may wait in whatever way is fastest. `end_send` and `probe` may have to wait for long.
+ */
+typedef struct sf_comm_table {
+    /**
+     * `sizeof(sf_comm_table)`: the library refuses a table that is older than it needs.
+     */
+    size_t bytes;
+    /**
+     * Tells about a communicator; fails if it cannot be used.
+     */
+    int (*describe)(void *comm, struct sf_comm_facts *facts);
+    /**
+     * Starts to send a message. The bytes stay as they are until `end_send`, which every started
+     * send gets exactly once with what was put into `sending`.
+     */
+    int (*start_send)(void *comm, int to, int tag, const void *bytes, int length, size_t *sending);
+    /**
+     * Waits until the bytes of a started send are no longer needed.
+     */
+    int (*end_send)(void *comm, size_t sending);
+    /**
+     * Waits for the next message of a rank with a tag, and tells its length. The message is then
+     * this thread's: `receive` gets what was put into `message`, exactly once.
+     */
+    int (*probe)(void *comm, int from, int tag, size_t *message, int *length);
+    /**
+     * Receives a message that `probe` has found.
+     */
+    int (*receive)(void *comm, size_t message, void *bytes, int length);
+    /**
+     * Gives every rank the number at its place in `outgoing`, and collects one from every rank.
+     */
+    int (*all_to_all_lengths)(void *comm, const uint64_t *outgoing, uint64_t *incoming);
+    /**
+     * Gives every rank its bytes, and collects some from every rank. The bytes for and from the
+     * ranks lie one behind the other, in the order of ranks; the lengths are known to both sides.
+     */
+    int (*all_to_all)(void *comm,
+                      const void *outgoing,
+                      const int *outgoing_lengths,
+                      void *incoming,
+                      const int *incoming_lengths);
+    /**
+     * Makes a communicator of the ranks with the same colour, ordered by key (also negative ones),
+     * then by rank. A rank with colour -1 belongs to none: NULL goes into `part`.
+     */
+    int (*split)(void *comm, int colour, int key, void **part);
+    /**
+     * Makes a communicator of the same ranks. The one that `sf_init_table` was given is only used
+     * for this and for `describe`.
+     */
+    int (*duplicate)(void *comm, void **copy);
+    /**
+     * Lets go of a communicator that `split` or `duplicate` has made.
+     */
+    void (*release)(void *comm);
+    /**
+     * Writes the text for a code, ended with 0, into a buffer.
+     */
+    void (*describe_error)(int code, char *text, size_t capacity);
+} sf_comm_table;
+
+/**
  * What is known of a checkpoint, for `sf_list`.
  */
 typedef struct sf_checkpoint_info {
@@ -323,6 +420,25 @@ extern "C" {
  * Thread-safe. End with `sf_finalize`.
  */
 int sf_init(const char *options, struct sf_job **job);
+
+/**
+ * Opens a job of several ranks, which talk to each other by functions of the program's own. All
+ * ranks call it. MPI programs call `sf_init_comm` of `standfast_mpi.h` instead.
+ *
+ * @param table   The functions; they are copied.
+ * @param comm    A communicator that they know. The job works with a duplicate; this one is the
+ *                program's own again when the call returns.
+ * @param options Settings as for `sf_init`, or NULL for none.
+ * @param job     Where the handle goes; NULL goes there on failure.
+ * @return As `sf_init`; `SF_INVALID` also if the table or the communicator cannot be used. If one
+ *         rank fails, all do.
+ *
+ * Not to be called by several threads with one communicator. End with `sf_finalize`.
+ */
+int sf_init_table(const struct sf_comm_table *table,
+                  void *comm,
+                  const char *options,
+                  struct sf_job **job);
 
 /**
  * Closes a job: waits for calls of other threads and for the checkpoint under way, and frees

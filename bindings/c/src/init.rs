@@ -1,12 +1,14 @@
 //! Opening and closing a job, and the library's version.
 
-use std::ffi::{c_char, c_int};
+use std::ffi::{c_char, c_int, c_void};
 
-use standfast::Job;
 use standfast::config::{Loaded, parse_options};
+use standfast::{Job, Kind};
+use standfast_comm::{Comm, collective};
+use standfast_mpi::{CommTable, Mpi};
 
 use crate::argument::{self, Out};
-use crate::error::{Outcome, call};
+use crate::error::{Failure, Outcome, call};
 use crate::handle::{self, sf_job};
 
 /// Major version of this header; `sf_version_string` tells that of the library.
@@ -37,21 +39,71 @@ pub unsafe extern "C" fn sf_init(options: *const c_char, job: *mut *mut sf_job) 
         let out = unsafe { Out::required("job", job) }?;
         out.put(std::ptr::null_mut());
         // SAFETY: the caller vouches for `options`.
-        let opened = unsafe { open(options) }?;
+        let opened = Job::open_loaded(unsafe { load(options) }?)?;
         out.put(handle::insert(opened));
         Ok(())
     })
 }
 
+/// Opens a job of several ranks, which talk to each other by functions of the program's own. All
+/// ranks call it. MPI programs call `sf_init_comm` of `standfast_mpi.h` instead.
+///
+/// @param table   The functions; they are copied.
+/// @param comm    A communicator that they know. The job works with a duplicate; this one is the
+///                program's own again when the call returns.
+/// @param options Settings as for `sf_init`, or NULL for none.
+/// @param job     Where the handle goes; NULL goes there on failure.
+/// @return As `sf_init`; `SF_INVALID` also if the table or the communicator cannot be used. If one
+///         rank fails, all do.
+///
+/// Not to be called by several threads with one communicator. End with `sf_finalize`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sf_init_table(
+    table: *const CommTable,
+    comm: *mut c_void,
+    options: *const c_char,
+    job: *mut *mut sf_job,
+) -> c_int {
+    call("sf_init", || {
+        // SAFETY: the caller vouches for `job`.
+        let out = unsafe { Out::required("job", job) };
+        if let Ok(out) = &out {
+            out.put(std::ptr::null_mut());
+        }
+        // SAFETY: the caller vouches for table and communicator.
+        let comm = unsafe { Mpi::duplicate_of(table, comm) };
+        let comm = comm.map_err(|error| Failure::new(error.kind(), error.to_string()))?;
+        // SAFETY: the caller vouches for `options`.
+        let loaded = out.and_then(|out| Ok((out, unsafe { load(options) }?)));
+        let (out, loaded) = agree(&comm, loaded)?;
+        out.put(handle::insert(Job::open_comm(loaded, &comm)?));
+        Ok(())
+    })
+}
+
+/// Goes on only if every rank can: who returned alone would leave the others waiting.
+fn agree<T>(comm: &dyn Comm, own: Outcome<T>) -> Outcome<T> {
+    let failed = if own.is_err() { comm.rank() as u64 + 1 } else { 0 };
+    let last = collective::all_max(comm, failed)
+        .map_err(|error| Failure::new(error.kind(), error.to_string()))?;
+    match (own, last) {
+        (Ok(_), 1..) => {
+            let why = format!("rank {} cannot open the job: see what it says", last - 1);
+            Err(Failure::new(Kind::Invalid, why))
+        }
+        (own, _) => own,
+    }
+}
+
 /// # Safety
 /// `options` is null or ends with 0.
-unsafe fn open(options: *const c_char) -> Outcome<Job> {
+unsafe fn load(options: *const c_char) -> Outcome<Loaded> {
     let settings = match options.is_null() {
         true => Vec::new(),
         // SAFETY: passed on to the caller.
         false => parse_options(unsafe { argument::text("options", options) }?)?,
     };
-    Ok(Job::open_loaded(Loaded::load(&settings)?)?)
+    Ok(Loaded::load(&settings)?)
 }
 
 /// Closes a job: waits for calls of other threads and for the checkpoint under way, and frees

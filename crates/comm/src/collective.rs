@@ -12,6 +12,7 @@ use crate::{Comm, Tag};
 const REDUCE: Tag = Tag(0xff00);
 const GATHER: Tag = Tag(0xff01);
 const BROADCAST: Tag = Tag(0xff02);
+const BARRIER: Tag = Tag(0xff03);
 
 /// Combines the parts of all ranks; every rank gets the same result.
 ///
@@ -84,6 +85,19 @@ pub fn broadcast(comm: &(impl Comm + ?Sized), root: usize, bytes: &[u8]) -> Resu
         distance *= 2;
     }
     Ok(bytes)
+}
+
+/// Waits until every rank has come here. By dissemination: after the k-th round every rank has
+/// heard of 2^k others.
+pub fn barrier(comm: &(impl Comm + ?Sized)) -> Result<()> {
+    let (rank, size) = (comm.rank(), comm.size());
+    let mut distance = 1;
+    while distance < size {
+        let (to, from) = ((rank + distance) % size, (rank + size - distance) % size);
+        comm.exchange(to, &[], from, BARRIER)?;
+        distance *= 2;
+    }
+    Ok(())
 }
 
 /// Largest value over all ranks.

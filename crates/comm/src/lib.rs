@@ -11,6 +11,8 @@
 //! - A failed call leaves the communicator unusable: the job cannot go on together.
 
 pub mod collective;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod error;
 mod solo;
 mod threads;
@@ -34,7 +36,15 @@ pub enum Concurrency {
 
 /// A group of ranks that can send each other bytes.
 ///
-/// Messages have any length. A message is received whole or not at all.
+/// # Contract
+/// - Messages have any length, also none. A message is received whole or not at all.
+/// - A conversation (two ranks, one tag) is held by one thread at a time. Collective calls on one
+///   communicator, too; several communicators may be used side by side.
+/// - A rank that does not exist is refused before anything is sent; that harms nothing.
+/// - Making and dropping communicators is collective, as are `all_to_all` and `barrier`. One that
+///   was made from another outlives it.
+///
+/// `conformance` (a feature) checks all of it.
 pub trait Comm: Send + Sync {
     /// This rank's number, from 0.
     fn rank(&self) -> usize;
@@ -51,7 +61,8 @@ pub trait Comm: Send + Sync {
     /// Waits for the next message of a rank with a tag.
     fn receive(&self, from: usize, tag: Tag) -> Result<Vec<u8>>;
 
-    /// Sends one message and receives another, without waiting for each other in a circle.
+    /// Sends one message and receives another, without waiting for each other in a circle. Either
+    /// rank may be this one.
     fn exchange(&self, to: usize, bytes: &[u8], from: usize, tag: Tag) -> Result<Vec<u8>>;
 
     /// Sends `outgoing[r]` to rank `r`, and returns what each rank has sent to this one.

@@ -51,6 +51,7 @@ impl Comm for Solo {
     }
 
     fn exchange(&self, to: usize, bytes: &[u8], from: usize, tag: Tag) -> Result<Vec<u8>> {
+        self.check(from)?;
         self.send(to, tag, bytes)?;
         self.receive(from, tag)
     }

@@ -12,8 +12,7 @@ use crate::{Comm, Concurrency, Tag};
 /// Tags of the communicator's own conversations; a program's tags are below.
 const OWN: u32 = 1 << 16;
 const ALL_TO_ALL: u32 = OWN;
-const BARRIER: u32 = OWN + 1;
-const SPLIT: u32 = OWN + 2;
+const SPLIT: u32 = OWN + 1;
 
 /// Which conversation a message belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -195,6 +194,7 @@ impl Comm for Threads {
     }
 
     fn exchange(&self, to: usize, bytes: &[u8], from: usize, tag: Tag) -> Result<Vec<u8>> {
+        self.world_rank(from)?;
         self.send(to, tag, bytes)?;
         self.receive(from, tag)
     }
@@ -207,16 +207,8 @@ impl Comm for Threads {
         (0..self.size()).map(|from| self.take(from, ALL_TO_ALL, "exchange with all")).collect()
     }
 
-    /// By dissemination: after the k-th round every rank has heard of 2^k others.
     fn barrier(&self) -> Result<()> {
-        let size = self.size();
-        let mut distance = 1;
-        while distance < size {
-            self.put((self.rank + distance) % size, BARRIER, Vec::new())?;
-            self.take((self.rank + size - distance) % size, BARRIER, "wait for all")?;
-            distance *= 2;
-        }
-        Ok(())
+        crate::collective::barrier(self)
     }
 
     fn split(&self, colour: Option<u32>, key: u32) -> Result<Option<Box<dyn Comm>>> {

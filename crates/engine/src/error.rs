@@ -1,6 +1,6 @@
 //! What a job's calls can fail with.
 
-use standfast_format::{Kind, Version};
+use standfast_format::{Kind, Rank, Version};
 
 /// Result of a job's call.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -76,6 +76,34 @@ pub enum Error {
         /// Why.
         source: Box<Error>,
     },
+    /// Another rank failed, and so the job as a whole.
+    #[error("rank {rank} failed: {why}")]
+    OtherRank {
+        /// Which one.
+        rank: Rank,
+        /// What sort of failure it was.
+        kind: Kind,
+        /// What it said.
+        why: String,
+    },
+    /// A rank refers to a page that no rank has stored.
+    #[error("no rank has sealed segment {segment}, which this one refers to; please report it")]
+    Unsealed {
+        /// Which segment.
+        segment: standfast_format::SegmentId,
+    },
+    /// Another rank did not hand out the pages that it keeps for this one.
+    #[error("rank {owner} could not read the pages that it keeps for this rank")]
+    NoPages {
+        /// Which one.
+        owner: usize,
+    },
+    /// The ranks called with different arguments or have different settings.
+    #[error("the ranks of the job do not agree: {0}")]
+    Disagree(String),
+    /// The ranks could not talk to each other.
+    #[error(transparent)]
+    Comm(#[from] standfast_comm::Error),
     /// Version 0 is kept for "choose one for me".
     #[error("checkpoint versions start at 1")]
     VersionZero,
@@ -99,15 +127,18 @@ impl Error {
             Error::Pack(source) => source.kind(),
             Error::Earlier { source, .. } => source.kind(),
             Error::Restart(source) => source.kind(),
+            Error::OtherRank { kind, .. } => *kind,
+            Error::Comm(source) => source.kind(),
             Error::NoCheckpoint { .. } | Error::UnknownVersion { .. } => Kind::Missing,
-            Error::NoneRestorable { .. } => Kind::Corrupt,
+            Error::NoneRestorable { .. } | Error::NoPages { .. } => Kind::Corrupt,
             Error::Config(_)
             | Error::Unfit { .. }
             | Error::Borrowed { .. }
+            | Error::Disagree(_)
             | Error::VersionZero => Kind::Invalid,
             Error::Unreachable { .. } => Kind::Unsupported,
             Error::Random(_) => Kind::Io,
-            Error::Broken { .. } => Kind::Bug,
+            Error::Broken { .. } | Error::Unsealed { .. } => Kind::Bug,
         }
     }
 }

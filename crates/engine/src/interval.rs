@@ -104,7 +104,19 @@ impl Job {
     /// }
     /// # Ok::<(), standfast::Error>(())
     /// ```
+    ///
+    /// In a job of several ranks the first rank's clock decides for all.
     pub fn point(&self) -> Result<Option<Version>> {
+        let mut core = self.core();
+        if core.team.size() > 1 {
+            let due = !core.team.is_first() || self.need_checkpoint();
+            let [due, ready] = core.team.all_hold([due, core.can_settle()])?;
+            if ready {
+                core.settle();
+            }
+            return if due { self.take(&mut core, None).map(Some) } else { Ok(None) };
+        }
+        drop(core);
         if !self.need_checkpoint() {
             return Ok(None);
         }

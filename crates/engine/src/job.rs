@@ -1,5 +1,8 @@
 //! A job: the library's face. Protect memory, checkpoint it, come back to it.
 //!
+//! A job of several ranks opens one store together: the first rank holds its lock, cleans it and
+//! commits; every rank writes its own segments and image.
+//!
 //! Invariants:
 //! - One job at a time writes to a store: the writer lock is held from opening to closing.
 //! - Opening a store removes what a crashed predecessor left half-made, and nothing else.
@@ -8,13 +11,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use standfast_capture::Regions;
-use standfast_format::{JobId, Kind, Level, Manifest, StoreHeader, Version, name};
+use standfast_comm::{Comm, Concurrency};
+use standfast_format::{AttemptId, JobId, Kind, Level, Manifest, Rank, StoreHeader, Version, name};
 use standfast_restart::{Inventory, Rebuild, read_header};
 use standfast_store::{Lock, LockGuard, Store};
 
 use crate::checkpoint::capture::Capturer;
 use crate::checkpoint::commit::{CommitSettings, Committed, Committer};
-use crate::config::Loaded;
+use crate::checkpoint::told::Holdings;
+use crate::config::{Loaded, key};
 use crate::error::{Error, Result};
 use crate::identity;
 use crate::interval::Pace;
@@ -23,6 +28,7 @@ use crate::progress::{Board, Progress};
 use crate::protected::Cell;
 use crate::prune::{self, Keep};
 use crate::report::Report;
+use crate::team::Team;
 
 /// A running program's connection to its checkpoints.
 ///
@@ -35,7 +41,8 @@ pub struct Job {
     pub(crate) header: StoreHeader,
     opened: Instant,
     pace: Mutex<Pace>,
-    _lock: LockGuard,
+    /// Held by the first rank for all.
+    _lock: Option<LockGuard>,
 }
 
 /// What checkpoints and restarts work on, one at a time.
@@ -43,6 +50,7 @@ pub(crate) struct Core {
     pub(crate) regions: Regions,
     /// Memory that safe code may be using: asked before it is read or filled.
     pub(crate) cells: Vec<(String, Arc<dyn Cell>)>,
+    pub(crate) team: Team,
     capturer: Capturer,
     committer: Committer,
     /// `None` while a draft is being committed: it travels with the draft.
@@ -69,26 +77,77 @@ impl Job {
         Self::open_store(loaded, store)
     }
 
+    /// Opens (or makes) the store of a job of several ranks. Every rank calls it with the same
+    /// settings and its own end of one communicator, which is duplicated and may be used by the
+    /// program as before.
+    ///
+    /// From then on these calls are collective, that is, made by all ranks in the same order:
+    /// [`Job::checkpoint`], [`Job::restart`], [`Job::point`], [`Job::finish`], [`Job::close`], and,
+    /// unless the communicator may be used by any thread, [`Job::wait`], [`Job::list`] and
+    /// [`Job::report`]. Where one rank fails, all fail.
+    pub fn open_comm(loaded: Loaded, comm: &dyn Comm) -> Result<Self> {
+        let team = Team::new(comm.duplicate()?);
+        let checked = loaded.config.check().map_err(Error::Config);
+        team.agree(checked)?;
+        agree_on_settings(&team, &loaded)?;
+        let config = &loaded.config;
+        // The first rank makes the place, the others find it.
+        let first = team.is_first().then(|| location::open_job(config));
+        let made = first.as_ref().map(|made| made.as_ref().map(|_| ()).map_err(Clone::clone));
+        team.tell(made)?;
+        let store = match first {
+            Some(made) => made,
+            None => location::open_job(config),
+        };
+        let store = team.agree(store)?;
+        Self::open_team(loaded, store, team)
+    }
+
+    /// As [`Job::open_comm`], each rank with its own access to one store.
+    pub fn open_store_comm(loaded: Loaded, store: Arc<dyn Store>, comm: &dyn Comm) -> Result<Self> {
+        let team = Team::new(comm.duplicate()?);
+        agree_on_settings(&team, &loaded)?;
+        Self::open_team(loaded, store, team)
+    }
+
     /// Opens a job on a store of the caller's making.
     pub fn open_store(loaded: Loaded, store: Arc<dyn Store>) -> Result<Self> {
+        Self::open_team(loaded, store, Team::solo())
+    }
+
+    fn open_team(loaded: Loaded, store: Arc<dyn Store>, team: Team) -> Result<Self> {
         let config = &loaded.config;
-        let lock = store.lock(Lock::Writer)?;
-        let header = open_header(&*store, &config.job)?;
-        store.discard_unsealed()?;
-        let inventory = Inventory::read(&*store)?;
-        discard_orphans(&*store, &inventory)?;
+        let own = team.is_first().then(|| take_over(&*store, &config.job));
+        let message = own.as_ref().map(|own| match own {
+            Ok((_, inventory)) => Ok((inventory.header.encode(), Holdings::of(inventory))),
+            Err(error) => Err(error.clone()),
+        });
+        let (bytes, holdings) = team.tell(message)?;
+        let (lock, inventory) = match own {
+            Some(own) => own.map(|(lock, inventory)| (Some(lock), inventory))?,
+            None => (None, told_inventory(&bytes, &holdings)?),
+        };
+        let header = inventory.header.clone();
         let board = Arc::new(Board::default());
         let settings = CommitSettings {
+            store: Arc::clone(&store),
+            board: Arc::clone(&board),
             job: header.id,
             hash: config.hash,
             page_bytes: config.page.0 as u32,
             keep: config.keep,
         };
+        let background = match team.comm().concurrency() {
+            _ if team.size() == 1 => Some(Team::solo()),
+            Concurrency::AnyThread => Some(team.duplicate()?),
+            Concurrency::CallerOnly => None,
+        };
         let core = Core {
             regions: Regions::default(),
             cells: Vec::new(),
-            capturer: Capturer::new(config, Arc::clone(&store), &header),
-            committer: Committer::start(Arc::clone(&store), settings, Arc::clone(&board)),
+            capturer: Capturer::new(config, Arc::clone(&store), &header, &team),
+            committer: Committer::start(settings, background),
+            team,
             inventory: Some(inventory),
             reports: Vec::new(),
         };
@@ -143,6 +202,12 @@ impl Job {
     /// Waits until a checkpoint has reached a level; fails if it failed.
     pub fn wait(&self, version: Version, level: Level) -> Result<()> {
         if self.board.knows(version) {
+            let mut core = self.core();
+            // Nobody else could bring it further.
+            if level > Level::Memory && core.finishes_in_calls() {
+                core.settle();
+            }
+            drop(core);
             return self.board.wait(version, level);
         }
         let reached = self.stored_level(version)?;
@@ -190,6 +255,12 @@ impl Job {
         self.board.untold().map_or(Ok(()), Err)
     }
 
+    /// This rank and how many there are.
+    pub fn rank(&self) -> (Rank, usize) {
+        let core = self.core();
+        (core.team.rank(), core.team.size())
+    }
+
     pub(crate) fn core(&self) -> MutexGuard<'_, Core> {
         lock(&self.core)
     }
@@ -198,8 +269,8 @@ impl Job {
     pub(crate) fn take(&self, core: &mut Core, version: Option<Version>) -> Result<Version> {
         let begun = self.since_open();
         core.settle();
-        self.board.untold().map_or(Ok(()), Err)?;
-        let version = core.checkpoint(version, &self.board)?;
+        let ready = self.board.untold().map_or(Ok(()), Err);
+        let version = core.checkpoint(version, ready, &self.board)?;
         self.pace().taken(version, begun, self.since_open());
         Ok(version)
     }
@@ -246,11 +317,11 @@ impl Core {
         if self.inventory.is_some() {
             return;
         }
-        let (settled, inventory) = self.committer.settle();
+        let (settled, inventory) = self.committer.settle(&self.team);
         self.inventory = Some(inventory);
         match settled.outcome {
-            Ok(Committed { sealed, removed, report, .. }) => {
-                self.capturer.committed(&sealed, &removed);
+            Ok(Committed { segments, removed, report }) => {
+                self.capturer.committed(&segments, &removed);
                 self.reports.push(report);
                 if self.reports.len() > REPORTS {
                     self.reports.remove(0);
@@ -280,22 +351,38 @@ impl Core {
         self.inventory.as_ref().expect("settled")
     }
 
-    fn checkpoint(&mut self, version: Option<Version>, board: &Board) -> Result<Version> {
+    /// Whether a checkpoint is finished inside of the program's calls only.
+    fn finishes_in_calls(&self) -> bool {
+        self.team.size() > 1 && self.team.comm().concurrency() == Concurrency::CallerOnly
+    }
+
+    /// Whether a checkpoint waits for a call of the program to be finished in.
+    pub(crate) fn can_settle(&self) -> bool {
+        self.finishes_in_calls() && self.inventory.is_none() && self.committer.is_ready()
+    }
+
+    /// `ready`: whether this rank may take one at all.
+    fn checkpoint(
+        &mut self,
+        version: Option<Version>,
+        ready: Result<()>,
+        board: &Board,
+    ) -> Result<Version> {
         let inventory = self.inventory.as_ref().expect("settled");
-        let version = match (version, inventory.version_max()) {
-            (Some(version), _) => version,
-            (None, largest) => Version(largest.map_or(0, |version| version.0) + 1),
+        let cells = self.cells.clone();
+        let held = ready.and_then(|()| crate::protected::hold_all(&cells));
+        let (held, wanted) = match held {
+            Ok(held) => (Some(held), choose(version, inventory)),
+            Err(error) => (None, Err(error)),
         };
-        if version.0 == 0 {
-            return Err(Error::VersionZero);
-        }
+        let (version, attempt) = agree_on_attempt(&self.team, wanted)?;
         let newest = inventory.checkpoints.first();
         let sequence = newest.map_or(1, |manifest| manifest.sequence + 1);
-        let cells = self.cells.clone();
-        let _held = crate::protected::hold_all(&cells)?;
+        let order = (version, attempt);
         // SAFETY: `protect` obliges raw regions to be left alone during this call, and the cells
         // of safe regions are held for reading.
-        let draft = unsafe { self.capturer.capture(&self.regions, version, inventory)? };
+        let draft = unsafe { self.capturer.capture(&self.regions, order, inventory, &self.team) }?;
+        drop(held);
         board.set(version, Progress::Reached(Level::Memory));
         let inventory = self.inventory.take().expect("settled");
         self.committer.submit(draft, sequence, inventory);
@@ -303,10 +390,71 @@ impl Core {
     }
 }
 
+/// The version that a call asks for.
+fn choose(version: Option<Version>, inventory: &Inventory) -> Result<Version> {
+    let version = version.unwrap_or_else(|| {
+        let largest = inventory.version_max();
+        Version(largest.map_or(0, |version| version.0) + 1)
+    });
+    if version.0 == 0 { Err(Error::VersionZero) } else { Ok(version) }
+}
+
+/// All ranks must ask for one version; the first one's attempt counts.
+fn agree_on_attempt(team: &Team, wanted: Result<Version>) -> Result<(Version, AttemptId)> {
+    let own = wanted.and_then(|version| Ok((version, AttemptId(identity::bytes()?))));
+    let all = team.gather_all(own)?;
+    let (version, attempt) = all[0];
+    match all.iter().position(|(other, _)| *other != version) {
+        None => Ok((version, attempt)),
+        Some(rank) => Err(Error::Disagree(format!(
+            "rank 0 takes checkpoint {version}, rank {rank} takes checkpoint {}",
+            all[rank].0
+        ))),
+    }
+}
+
+/// Settings that shape what ranks write together.
+const COMMON_SETTINGS: [&str; 7] =
+    ["store", "job", "page", "hash", "mode", "strategy", "threshold"];
+
+fn agree_on_settings(team: &Team, loaded: &Loaded) -> Result<()> {
+    let show = |name: &str| key(name).map(|key| (key.show)(&loaded.config)).unwrap_or_default();
+    let own: Vec<String> = COMMON_SETTINGS.iter().map(|name| show(name)).collect();
+    let first = team.tell(team.is_first().then(|| Ok(own.clone())))?;
+    let differing = COMMON_SETTINGS.iter().zip(own.iter().zip(&first)).find(|(_, (a, b))| a != b);
+    team.agree(match differing {
+        None => Ok(()),
+        Some((name, (own, first))) => Err(Error::Disagree(format!(
+            "{name} is {first:?} on rank 0 and {own:?} on rank {}",
+            team.rank()
+        ))),
+    })
+}
+
+/// Takes the writer's lock of a store and removes what a crashed predecessor left half-made.
+fn take_over(store: &dyn Store, job: &str) -> Result<(LockGuard, Inventory)> {
+    let lock = store.lock(Lock::Writer)?;
+    open_header(store, job)?;
+    store.discard_unsealed()?;
+    let inventory = Inventory::read(store)?;
+    discard_orphans(store, &inventory)?;
+    Ok((lock, inventory))
+}
+
+/// What the first rank has found.
+fn told_inventory(header: &[u8], holdings: &Holdings) -> Result<Inventory> {
+    let object = name::STORE.into();
+    let header = StoreHeader::decode(header)
+        .map_err(|source| standfast_restart::Error::Object { object, source })?;
+    let mut inventory = Inventory { header, checkpoints: Vec::new(), damaged: Vec::new() };
+    holdings.take_in(&mut inventory);
+    Ok(inventory)
+}
+
 /// Reads the store's header, or makes the place a store.
-fn open_header(store: &dyn Store, job: &str) -> Result<StoreHeader> {
+fn open_header(store: &dyn Store, job: &str) -> Result<()> {
     match read_header(store) {
-        Ok(header) => return Ok(header),
+        Ok(_) => return Ok(()),
         Err(standfast_restart::Error::NoStore { .. }) => {}
         Err(error) => return Err(error.into()),
     }
@@ -316,8 +464,7 @@ fn open_header(store: &dyn Store, job: &str) -> Result<StoreHeader> {
         key: identity::bytes()?,
         created_ns: identity::now_ns(),
     };
-    store.put_new(name::STORE, &header.encode())?;
-    Ok(header)
+    Ok(store.put_new(name::STORE, &header.encode())?)
 }
 
 /// Removes sealed files that no manifest names: a predecessor died between steps of a commit or

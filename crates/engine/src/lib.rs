@@ -35,6 +35,7 @@
 mod checkpoint;
 pub mod config;
 mod error;
+mod exchange;
 mod failpoint;
 mod identity;
 mod interval;
@@ -45,6 +46,7 @@ mod protected;
 pub mod prune;
 mod report;
 mod restart;
+mod team;
 
 pub use error::{Error, Result};
 pub use failpoint::FAILPOINTS;

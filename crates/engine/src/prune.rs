@@ -136,6 +136,7 @@ mod tests {
 
     fn manifest(sequence: u64, segments: &[u8]) -> Manifest {
         let reference = |id: &u8| SegmentRef {
+            rank: standfast_format::Rank(0),
             id: SegmentId([*id; 16]),
             slots: 1,
             file_bytes: 1,

@@ -2,6 +2,8 @@
 //!
 //! Data: inventory, newest first -> image -> does it fit the protected regions? -> rebuild.
 //!
+//! The ranks of a job go back together: to the newest checkpoint that all of them can restore.
+//!
 //! A damaged checkpoint is passed over for the next older one, and the reason is told. One that
 //! does not fit the program is an error instead: going back further would hide a mistake.
 //!
@@ -11,13 +13,14 @@
 
 use std::sync::atomic::AtomicU64;
 
-use standfast_format::{Image, Kind, Manifest, Version};
+use standfast_format::{Image, Kind, Manifest, Rank, SegmentRef, Version};
 use standfast_restart::{MemorySink, Rebuild, read_image};
 use standfast_store::Lock;
 
-use crate::checkpoint::commit::RANK;
 use crate::error::{Error, Result};
+use crate::exchange::{Exchange, Source};
 use crate::job::{Core, Job};
+use crate::team::Team;
 
 /// What a restart came back to.
 #[derive(Clone, Debug)]
@@ -36,10 +39,14 @@ impl Job {
     pub fn restart(&self, version: Option<Version>) -> Result<Restarted> {
         let mut core = self.core();
         core.settle();
-        let _lock = self.store.lock(Lock::ReadShared)?;
         core.rest_tracking();
         let cells = core.cells.clone();
-        let _held = crate::protected::hold_all_mut(&cells)?;
+        let ready = || {
+            let lock = self.store.lock(Lock::ReadShared)?;
+            Ok((lock, crate::protected::hold_all_mut(&cells)?))
+        };
+        let _held = core.team.agree(ready())?;
+        agree_on_version(&core, version)?;
         match version {
             Some(version) => {
                 let manifest = core.inventory().checkpoint(version)?.clone();
@@ -61,7 +68,7 @@ impl Job {
             let version = manifest.version;
             match self.restore(core, &manifest) {
                 Ok(unclaimed) => return Ok(Restarted { version, passed_over, unclaimed }),
-                Err(error) if matches!(error.kind(), Kind::Corrupt | Kind::Missing | Kind::Io) => {
+                Err(error) if passable(&core.team, &error)? => {
                     passed_over.push((format!("checkpoint {version}"), error.to_string()));
                 }
                 Err(error) => return Err(error),
@@ -76,7 +83,9 @@ impl Job {
 
     fn restore(&self, core: &mut Core, manifest: &Manifest) -> Result<Vec<String>> {
         let unclaimed = self.read_back(core, manifest).inspect_err(|error| {
-            if is_of_segment(error) {
+            // What one rank finds damaged no rank may lean on, and all must agree on that.
+            let of_others = matches!(error, Error::OtherRank { .. } | Error::NoPages { .. });
+            if is_of_segment(error) || of_others || core.team.size() > 1 {
                 core.distrust(manifest);
             }
         })?;
@@ -85,9 +94,30 @@ impl Job {
     }
 
     fn read_back(&self, core: &mut Core, manifest: &Manifest) -> Result<Vec<String>> {
-        let image = read_image(&*self.store, manifest, RANK)?;
-        check_fit(core, &image)?;
-        let rebuild = Rebuild::open(&*self.store, &self.header, image, self.restart_threads())?;
+        let team = &core.team;
+        let (rank, size) = (team.rank(), team.size());
+        let threads = self.restart_threads();
+        let opened = || {
+            check_ranks(manifest, size)?;
+            let image = read_image(&*self.store, manifest, rank)?;
+            check_fit(core, &image)?;
+            let is_remote =
+                |segment: &SegmentRef| segment.rank != rank && (segment.rank.0 as usize) < size;
+            let store = &*self.store;
+            Ok(Rebuild::open_sharing(store, &self.header, image, threads, is_remote)?)
+        };
+        let unproven = team.agree(opened())?;
+        let (hash, page_bytes) = (unproven.image().hash, unproven.image().page_bytes);
+        let source =
+            Source { store: &*self.store, header: &self.header, hash, page_bytes, threads };
+        let mut exchange = match size {
+            1 => None,
+            _ => Some(Exchange::start(team, source, &unproven)?),
+        };
+        let hashes = exchange.as_ref().map_or(Ok(Vec::new()), Exchange::hashes);
+        let proven = hashes.and_then(|hashes| Ok(unproven.prove(hashes)?));
+        let served = exchange.as_ref().map_or(Ok(()), Exchange::check);
+        let rebuild = team.agree(served.and(proven))?;
         let regions = &rebuild.image().regions;
         let destinations = regions
             .iter()
@@ -107,14 +137,20 @@ impl Job {
             .map(|(region, _)| region.name.clone())
             .collect();
         let sink = MemorySink::new(destinations);
-        rebuild
+        let fetched = match &mut exchange {
+            Some(exchange) => exchange.pages(&rebuild, &sink, |region| wanted[region]),
+            None => Ok(()),
+        };
+        let own = rebuild
             .rebuild(&sink, |region| wanted[region], &AtomicU64::new(0))
-            .map_err(standfast_restart::Error::from)?;
+            .map_err(|failed| Error::from(standfast_restart::Error::from(failed)));
+        team.agree(own.and(fetched))?;
+        drop(exchange);
         core.restored(rebuild);
         Ok(unclaimed)
     }
 
-    /// Size of a region in a checkpoint.
+    /// Size of a region of this rank in a checkpoint.
     pub fn recovered_bytes(&self, version: Version, region: &str) -> Result<u64> {
         let image = self.image(version)?;
         let found = image.region(region).ok_or_else(|| no_region(version, region))?;
@@ -123,15 +159,34 @@ impl Job {
 
     /// The image of this rank in a checkpoint: names and sizes of its regions.
     pub fn image(&self, version: Version) -> Result<Image> {
+        let rank = self.core().team.rank();
+        self.image_of(version, rank)
+    }
+
+    /// The image of any rank in a checkpoint, also of a job that had more ranks or fewer.
+    pub fn image_of(&self, version: Version, rank: Rank) -> Result<Image> {
         let mut core = self.core();
         core.settle();
         let manifest = core.inventory().checkpoint(version)?;
-        Ok(read_image(&*self.store, manifest, RANK)?)
+        Ok(read_image(&*self.store, manifest, rank)?)
     }
 
     /// Reads one region of a checkpoint into a buffer of its size.
     pub fn recover(&self, version: Version, region: &str, buf: &mut [u8]) -> Result<()> {
-        let image = self.image(version)?;
+        let rank = self.core().team.rank();
+        self.recover_of(version, rank, region, buf)
+    }
+
+    /// Reads one region of any rank in a checkpoint into a buffer of its size: how a program comes
+    /// back with another number of ranks. Each rank may ask for what it likes, when it likes.
+    pub fn recover_of(
+        &self,
+        version: Version,
+        rank: Rank,
+        region: &str,
+        buf: &mut [u8],
+    ) -> Result<()> {
+        let image = self.image_of(version, rank)?;
         let at = image.regions.iter().position(|found| found.name == region);
         let at = at.ok_or_else(|| no_region(version, region))?;
         let bytes = image.regions[at].bytes;
@@ -168,6 +223,43 @@ impl Job {
         let config = &self.config().config;
         config.io_threads.max(config.threads())
     }
+}
+
+/// Whether an older checkpoint may do better: no rank's failure is of a kind that going back would
+/// only hide.
+fn passable(team: &Team, error: &Error) -> Result<bool> {
+    let own = matches!(error.kind(), Kind::Corrupt | Kind::Missing | Kind::Io);
+    let [all] = team.all_hold([own])?;
+    Ok(all)
+}
+
+/// All ranks must go back to one checkpoint.
+fn agree_on_version(core: &Core, version: Option<Version>) -> Result<()> {
+    let all = core.team.gather_all(Ok(version))?;
+    match all.iter().position(|other| *other != all[0]) {
+        None => Ok(()),
+        Some(rank) => {
+            let name = |version: Option<Version>| {
+                version.map_or("the newest checkpoint".into(), |version| {
+                    format!("checkpoint {version}")
+                })
+            };
+            let (first, other) = (name(all[0]), name(all[rank]));
+            Err(Error::Disagree(format!("rank 0 restarts from {first}, rank {rank} from {other}")))
+        }
+    }
+}
+
+/// A restart brings every rank back to its own image.
+fn check_ranks(manifest: &Manifest, size: usize) -> Result<()> {
+    if manifest.ranks as usize == size {
+        return Ok(());
+    }
+    let (then, version) = (manifest.ranks, manifest.version);
+    let why = format!(
+        "it was taken by {then} ranks and this job has {size}; read its regions rank by rank to spread them anew"
+    );
+    Err(Error::Unfit { version, why })
 }
 
 /// Whether a segment, not only metadata, could not be read.

@@ -39,6 +39,8 @@ const ZERO: u32 = u32::MAX;
 pub struct SegmentRef {
     /// Which one.
     pub id: SegmentId,
+    /// The rank that wrote it: whom to ask for its pages.
+    pub rank: Rank,
     /// How many slots it has.
     pub slots: u32,
     /// Length of its file.
@@ -294,6 +296,7 @@ mod tests {
     fn image_of(all: Vec<Vec<Run>>) -> Image {
         let segment = |id| SegmentRef {
             id: SegmentId([id; 16]),
+            rank: Rank(2),
             slots: 100,
             file_bytes: 1 << 20,
             index: Digest([id; 32]),

@@ -76,8 +76,10 @@ pub struct Stats {
     pub pages: u64,
     /// Pages that were all zero.
     pub zero_pages: u64,
-    /// Pages equal to another page of this checkpoint.
+    /// Pages equal to another page that the same rank stores in this checkpoint.
     pub duplicate_pages: u64,
+    /// Pages that another rank stores in this checkpoint.
+    pub remote_pages: u64,
     /// Pages that an earlier checkpoint had stored.
     pub old_pages: u64,
     /// Pages stored by this checkpoint.
@@ -88,10 +90,44 @@ pub struct Stats {
     pub segment_bytes: u64,
     /// Length of the images: with the segments' heads and indexes this is the metadata.
     pub image_bytes: u64,
+    /// What the rank that stored most has stored, of segments and images.
+    pub rank_bytes_max: u64,
+    /// Time of finding and hashing what changed.
+    pub scan_ns: u64,
+    /// Time of agreeing with other ranks on who stores what.
+    pub agree_ns: u64,
+    /// Time of copying what this checkpoint stores. While nothing is to be agreed, pages are
+    /// copied as they are scanned, and it counts there.
+    pub copy_ns: u64,
     /// Time the program was stopped.
     pub blocked_ns: u64,
     /// Time from the call until the last segment and image were durable.
     pub total_ns: u64,
+}
+
+impl Stats {
+    /// The figures of two groups of ranks together: amounts add up, and of times and of the
+    /// largest share the larger one counts.
+    pub fn join(self, other: Self) -> Self {
+        Self {
+            captured_bytes: self.captured_bytes.saturating_add(other.captured_bytes),
+            pages: self.pages.saturating_add(other.pages),
+            zero_pages: self.zero_pages.saturating_add(other.zero_pages),
+            duplicate_pages: self.duplicate_pages.saturating_add(other.duplicate_pages),
+            remote_pages: self.remote_pages.saturating_add(other.remote_pages),
+            old_pages: self.old_pages.saturating_add(other.old_pages),
+            new_pages: self.new_pages.saturating_add(other.new_pages),
+            compressed_bytes: self.compressed_bytes.saturating_add(other.compressed_bytes),
+            segment_bytes: self.segment_bytes.saturating_add(other.segment_bytes),
+            image_bytes: self.image_bytes.saturating_add(other.image_bytes),
+            rank_bytes_max: self.rank_bytes_max.max(other.rank_bytes_max),
+            scan_ns: self.scan_ns.max(other.scan_ns),
+            agree_ns: self.agree_ns.max(other.agree_ns),
+            copy_ns: self.copy_ns.max(other.copy_ns),
+            blocked_ns: self.blocked_ns.max(other.blocked_ns),
+            total_ns: self.total_ns.max(other.total_ns),
+        }
+    }
 }
 
 /// The commit record of a checkpoint at one level.
@@ -165,6 +201,7 @@ mod tests {
             images: (0..ranks).map(image).collect(),
             segments: vec![SegmentRef {
                 id: SegmentId([5; 16]),
+                rank: Rank(0),
                 slots: 10,
                 file_bytes: 50_000,
                 index: Digest([6; 32]),

@@ -23,7 +23,7 @@
 //! let packer = Packer::new(Arc::clone(&store), settings, hasher.clone());
 //! let job = JobId([1; 16]);
 //! let segments =
-//!     SegmentSettings { job, hash: HashKind::Xxh3, page_bytes: 4096, created_ns: 0 };
+//!     SegmentSettings { job, rank: Rank(0), hash: HashKind::Xxh3, page_bytes: 4096, created_ns: 0 };
 //!
 //! let page = [42; 4096];
 //! let mut hash = vec![0; 16];

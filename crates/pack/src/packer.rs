@@ -162,7 +162,8 @@ impl Batch<'_> {
     pub fn open_segment(&mut self, id: SegmentId, size_hint: Option<u64>) {
         assert!(self.current.is_none(), "one segment is open at a time");
         let store = Arc::clone(&self.packer.store);
-        let segment = Arc::new(OpenSegment::new(store, self.segments.header(id), size_hint));
+        let (header, rank) = (self.segments.header(id), self.segments.rank);
+        let segment = Arc::new(OpenSegment::new(store, header, rank, size_hint));
         self.current = Some(Current { segment, blocks: 0, slots: 0 });
     }
 

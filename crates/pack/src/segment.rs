@@ -11,8 +11,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use standfast_format::{
-    Block, CodecKind, FilterKind, JobId, SegmentFooter, SegmentHeader, SegmentId, SegmentIndex,
-    SegmentRef, name,
+    Block, CodecKind, FilterKind, JobId, Rank, SegmentFooter, SegmentHeader, SegmentId,
+    SegmentIndex, SegmentRef, name,
 };
 use standfast_reduce::Encoded;
 use standfast_store::{ObjectWriter, Store};
@@ -24,6 +24,7 @@ use crate::pool::PoolBuf;
 pub(crate) struct OpenSegment {
     store: Arc<dyn Store>,
     header: SegmentHeader,
+    rank: Rank,
     size_hint: Option<u64>,
     body: Mutex<Body>,
 }
@@ -79,9 +80,10 @@ impl OpenSegment {
     pub(crate) fn new(
         store: Arc<dyn Store>,
         header: SegmentHeader,
+        rank: Rank,
         size_hint: Option<u64>,
     ) -> Self {
-        Self { store, header, size_hint, body: Mutex::default() }
+        Self { store, header, rank, size_hint, body: Mutex::default() }
     }
 
     pub(crate) fn id(&self) -> SegmentId {
@@ -163,6 +165,7 @@ impl OpenSegment {
         let file_bytes = writer.seal()?;
         let reference = SegmentRef {
             id,
+            rank: self.rank,
             slots: (hashes.len() / hash.bytes()) as u32,
             file_bytes,
             index: digest,
@@ -181,6 +184,8 @@ impl OpenSegment {
 pub struct SegmentSettings {
     /// The store they belong to.
     pub job: JobId,
+    /// The rank that writes them.
+    pub rank: Rank,
     /// Hash of their pages.
     pub hash: standfast_format::HashKind,
     /// Size of their pages.

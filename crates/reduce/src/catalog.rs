@@ -123,6 +123,22 @@ impl Catalog {
         shared
     }
 
+    /// Takes the open segment back, and gives its hashes in the order of its slots.
+    pub fn withdraw_segment(&mut self) -> Vec<u8> {
+        let number = self.segments.len().checked_sub(1).expect("a segment is open") as u32;
+        self.table.retain(|page| page.segment != number);
+        match self.segments.pop().map(|segment| segment.hashes) {
+            Some(Hashes::Open(hashes)) => hashes,
+            _ => panic!("the newest segment is not open"),
+        }
+    }
+
+    /// The number of a segment whose pages are not to be found here: another rank keeps account
+    /// of them.
+    pub fn foreign_segment(&mut self, id: SegmentId) -> u32 {
+        self.number_of(id).unwrap_or_else(|| self.push(id, Hashes::Forgotten))
+    }
+
     /// Enters a segment of an earlier checkpoint; returns its number.
     pub fn load_segment(&mut self, index: SegmentIndex) -> u32 {
         assert_eq!(index.hash.bytes(), self.hash_bytes, "one catalog, one kind of hash");

@@ -4,9 +4,12 @@
 //! [`BlockEncoder`] -> stored blocks for `pack`. On restart [`BlockDecoder`] undoes the block and
 //! the page hashes prove the result.
 //!
-//! This crate does no I/O and knows nothing of ranks; only [`Scanner`] starts threads, for the time
-//! of one scan. It works on slices, and
-//! every object holds memory bounded by what it was made for.
+//! Across ranks: hashes of new pages -> [`collective`] -> which of them this rank stores, and where
+//! the others lie.
+//!
+//! This crate does no I/O; ranks talk through the communicator that is given to [`collective`].
+//! Only [`Scanner`] starts threads, for the time of one scan. It works on slices, and every object
+//! holds memory bounded by what it was made for.
 //!
 //! ```
 //! use standfast_format::HashKind;
@@ -34,6 +37,7 @@
 mod block;
 mod catalog;
 mod codec;
+pub mod collective;
 mod error;
 mod filter;
 mod hash;

@@ -64,6 +64,11 @@ impl Positions {
         Self { hashes, refs, known }
     }
 
+    /// Says anew where pages are.
+    pub fn remap(&mut self, place: impl Fn(PageRef) -> PageRef) {
+        self.refs.iter_mut().for_each(|page| *page = place(*page));
+    }
+
     /// Whether nothing is known: the next scan hands over every page.
     pub fn is_unknown(&self) -> bool {
         self.known == 0
@@ -104,6 +109,8 @@ pub struct Target<'a> {
     pub positions: &'a mut Positions,
     /// A bit for each page that may differ from what is known, 64 pages a word; `None`: all may.
     pub dirty: Option<&'a [u64]>,
+    /// Whether a page with its bit set counts as changed even if its hash is what it was.
+    pub trust_dirty: bool,
 }
 
 /// A page that is not what it was.
@@ -111,6 +118,8 @@ pub struct Target<'a> {
 pub struct Changed<'a> {
     /// Which region, in the order of the targets.
     pub region: usize,
+    /// Which page of it.
+    pub page: usize,
     /// Its bytes; shorter than a page at the end of a region.
     pub bytes: &'a [u8],
     /// Its hash, as of a whole page filled up with zeros.
@@ -149,6 +158,10 @@ pub struct Scanner {
 /// One piece of work and its outcome.
 struct Piece<'a> {
     region: usize,
+    /// Its first page in the region.
+    first: usize,
+    /// Pages to look at count as changed.
+    trust_dirty: bool,
     bytes: &'a [u8],
     /// Pages to look at.
     look: u64,
@@ -166,6 +179,16 @@ impl Scanner {
         let mut zero_hash = vec![0; hasher.bytes()];
         hasher.hash(&vec![0; page_bytes], &mut zero_hash);
         Self { hasher, page_bytes, threads: threads.max(1), zero_hash }
+    }
+
+    /// Threads that scan.
+    pub fn threads(&self) -> usize {
+        self.threads
+    }
+
+    /// Length of a hash.
+    pub fn hash_bytes(&self) -> usize {
+        self.hasher.bytes()
     }
 
     /// The same with another number of threads.
@@ -189,7 +212,9 @@ impl Scanner {
             // Known again only when everything was handed over.
             let known = std::mem::take(&mut target.positions.known);
             let Positions { hashes, refs: own, .. } = &mut *target.positions;
-            pieces.extend(self.cut(region, target.bytes, hashes, known, target.dirty));
+            let (dirty, trust_dirty) = (target.dirty, target.trust_dirty && target.dirty.is_some());
+            let cut = self.cut(region, target.bytes, hashes, known, dirty);
+            pieces.extend(cut.map(|piece| Piece { trust_dirty, ..piece }));
             refs.push(own.iter_mut());
         }
         self.run(&pieces, |piece| self.hand_over(piece, &mut refs[piece.region], &mut store))?;
@@ -246,9 +271,10 @@ impl Scanner {
                 true => fresh.copy_from_slice(&self.zero_hash),
                 false => self.hash_page(bytes, fresh),
             }
-            if at >= known || hash != fresh {
+            let trusted = target.trust_dirty && target.dirty.is_some();
+            if at >= known || trusted || hash != fresh {
                 hash.copy_from_slice(fresh);
-                *place = consumer.changed(Changed { region, bytes, hash, zero })?;
+                *place = consumer.changed(Changed { region, page: at, bytes, hash, zero })?;
             }
         }
         Ok(())
@@ -266,6 +292,8 @@ impl Scanner {
         let hashes = hashes.chunks_mut(PIECE_PAGES * self.hasher.bytes());
         bytes.chunks(piece_bytes).zip(hashes).enumerate().map(move |(at, (bytes, hashes))| Piece {
             region,
+            first: at * PIECE_PAGES,
+            trust_dirty: false,
             bytes,
             look: look(dirty.map(|dirty| dirty[at]), known.saturating_sub(at * PIECE_PAGES)),
             known: known.saturating_sub(at * PIECE_PAGES),
@@ -333,7 +361,7 @@ impl Scanner {
                 self.hash_page(page, fresh);
             }
             let old = &mut hashes[at * hash_bytes..][..hash_bytes];
-            if at >= piece.known || old != fresh {
+            if at >= piece.known || piece.trust_dirty || old != fresh {
                 old.copy_from_slice(fresh);
                 changed |= bit;
             }
@@ -368,7 +396,8 @@ impl Scanner {
             let place = refs.next().expect("one reference a page");
             if changed & (1 << at) != 0 {
                 let zero = zero & (1 << at) != 0;
-                *place = store(Changed { region: piece.region, bytes, hash, zero })?;
+                let page = piece.first + at;
+                *place = store(Changed { region: piece.region, page, bytes, hash, zero })?;
             }
         }
         Ok(())
@@ -451,7 +480,7 @@ mod tests {
         let mut targets: Vec<Target<'_>> = regions
             .iter()
             .zip(positions)
-            .map(|(bytes, positions)| Target { bytes, positions, dirty: None })
+            .map(|(bytes, positions)| Target { bytes, positions, dirty: None, trust_dirty: false })
             .collect();
         let mut seen = Seen { scanner, pages: Vec::new() };
         match scanner.threads {
@@ -478,7 +507,7 @@ mod tests {
 
         fn unseen(&mut self, region: usize, bytes: &[u8], hash: &mut [u8]) -> Result<PageRef, ()> {
             self.scanner.hash_page(bytes, hash);
-            self.changed(Changed { region, bytes, hash, zero: false })
+            self.changed(Changed { region, page: 0, bytes, hash, zero: false })
         }
     }
 
@@ -496,7 +525,8 @@ mod tests {
         let mut changed = regions[0].clone();
         changed[3 * PAGE] = 99;
         changed[5 * PAGE] = 99;
-        let target = Target { bytes: &changed, positions: walked, dirty: Some(&dirty) };
+        let target =
+            Target { bytes: &changed, positions: walked, dirty: Some(&dirty), trust_dirty: false };
         let one = scanner(1);
         let mut seen = Seen { scanner: &one, pages: Vec::new() };
         one.walk(&mut [target], &mut seen).unwrap();
@@ -509,7 +539,12 @@ mod tests {
         let mut positions = Positions::default();
         let mut left = 10;
         let outcome = scanner(2).scan(
-            &mut [Target { bytes: &bytes, positions: &mut positions, dirty: None }],
+            &mut [Target {
+                bytes: &bytes,
+                positions: &mut positions,
+                dirty: None,
+                trust_dirty: false,
+            }],
             |_| {
                 left -= 1;
                 if left == 0 { Err("full") } else { Ok(PageRef::ZERO) }
@@ -529,7 +564,12 @@ mod tests {
         bytes[3 * PAGE] = 7;
         bytes[70 * PAGE] = 7;
         let dirty = [1 << 3 | 1 << 4, 0];
-        let target = Target { bytes: &bytes, positions: &mut positions, dirty: Some(&dirty) };
+        let target = Target {
+            bytes: &bytes,
+            positions: &mut positions,
+            dirty: Some(&dirty),
+            trust_dirty: false,
+        };
         let mut seen = Vec::new();
         scanner(2)
             .scan::<()>(&mut [target], |page| {

@@ -42,6 +42,12 @@ pub enum Error {
         /// The failure.
         why: String,
     },
+    /// Another rank could not read a metadata file.
+    #[error("{why}")]
+    Told {
+        /// What it said.
+        why: String,
+    },
     /// A segment is damaged or not the one that belongs there.
     #[error(transparent)]
     Pack(#[from] standfast_pack::Error),
@@ -83,7 +89,7 @@ impl Error {
         match self {
             Error::Store(source) => source.kind(),
             Error::Object { source, .. } => source.kind(),
-            Error::Mismatch { .. } | Error::Page { .. } => Kind::Corrupt,
+            Error::Mismatch { .. } | Error::Page { .. } | Error::Told { .. } => Kind::Corrupt,
             Error::Uncertain { .. } => Kind::Io,
             Error::Pack(source) => source.kind(),
             Error::NoStore { .. }

@@ -10,10 +10,14 @@ mod error;
 mod inventory;
 mod plan;
 mod rebuild;
+mod remote;
 mod sink;
+mod slots;
 
 pub use error::{Error, Result};
 pub use inventory::{Damaged, Inventory, read_header, read_image};
 pub use plan::{EXTENT_BYTES_MAX, Extent, Piece, plan, plan_all};
-pub use rebuild::{Failed, Rebuild, check_segment};
+pub use rebuild::{Failed, Rebuild, Unproven, check_segment};
+pub use remote::Slots;
 pub use sink::{CheckSink, MemorySink, Sink};
+pub use slots::SlotReader;

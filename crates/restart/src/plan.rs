@@ -48,10 +48,11 @@ pub struct Extent {
     pub pieces: Vec<Piece>,
 }
 
-/// Plans the reading of some regions of an image.
+/// Plans the reading of some regions of an image. Segments without a reader are left out: their
+/// pages come from elsewhere.
 pub fn plan(
     image: &Image,
-    readers: &[SegmentReader],
+    readers: &[Option<SegmentReader>],
     wanted: impl Fn(usize) -> bool,
 ) -> Vec<Extent> {
     let mut pieces: Vec<Vec<Piece>> = vec![Vec::new(); readers.len()];
@@ -62,16 +63,17 @@ pub fn plan(
         let mut page = 0;
         for run in &region.runs {
             if let Run::Stored { pages, segment, slot } = *run {
-                let reader = &readers[segment as usize];
                 let own = &mut pieces[segment as usize];
-                own.extend(cut_run(reader, number as u32, page, slot, pages));
+                if let Some(reader) = &readers[segment as usize] {
+                    own.extend(cut_run(reader, number as u32, page, slot, pages));
+                }
             }
             page += run.pages();
         }
     }
     let mut extents = Vec::new();
     for (segment, mut pieces) in pieces.into_iter().enumerate() {
-        let reader = &readers[segment];
+        let Some(reader) = &readers[segment] else { continue };
         pieces.sort_unstable_by_key(|piece| (reader.block(piece.block).offset, piece.first));
         join(reader, segment as u32, pieces, &mut extents);
     }

@@ -6,6 +6,9 @@
 //! ```
 //! Why more threads than cores: each alternates between waiting for the disk and hashing.
 //!
+//! Segments of other ranks may be left to them: then their hashes are asked for before anything is
+//! proven, and their pages are handed over as they arrive ([`Remote`]).
+//!
 //! Invariants:
 //! - A sink receives only pages whose hash is the one in the index, and the index's hashes are
 //!   those the image was committed with: corruption is found, never returned.
@@ -23,6 +26,7 @@ use standfast_store::{AlignedBuf, Store};
 
 use crate::error::{Error, Result};
 use crate::plan::{EXTENT_BYTES_MAX, Extent, Piece, plan, plan_all};
+use crate::remote::{Remote, Slots, wanted_of};
 use crate::sink::{CheckSink, Sink};
 
 /// Direct I/O wants offsets and lengths in multiples of this.
@@ -57,8 +61,10 @@ impl From<Failed<std::convert::Infallible>> for Error {
 
 /// An image whose segments are open and whose references are proven.
 pub struct Rebuild {
-    image: Image,
-    readers: Vec<SegmentReader>,
+    pub(crate) image: Image,
+    /// `None`: its pages come from another rank.
+    readers: Vec<Option<SegmentReader>>,
+    remote: Remote,
     hasher: PageHasher,
     threads: usize,
 }
@@ -72,17 +78,59 @@ impl Rebuild {
         image: Image,
         threads: usize,
     ) -> Result<Self> {
+        Self::open_sharing(store, header, image, threads, |_| false)?.prove(Vec::new())
+    }
+
+    /// Opens the segments that are not remote. What the image wants of the others must be asked
+    /// for elsewhere.
+    pub fn open_sharing(
+        store: &dyn Store,
+        header: &StoreHeader,
+        image: Image,
+        threads: usize,
+        is_remote: impl Fn(&SegmentRef) -> bool,
+    ) -> Result<Unproven> {
         let hasher = PageHasher::new(image.hash, &header.key);
         let readers = image
             .segments
             .iter()
-            .map(|wanted| open_segment(store, header, &image, wanted))
+            .map(|wanted| match is_remote(wanted) {
+                true => Ok(None),
+                false => open_segment(store, header, &image, wanted).map(Some),
+            })
             .collect::<Result<Vec<_>>>()?;
-        let rebuild = Self { image, readers, hasher, threads: threads.max(1) };
-        for region in &rebuild.image.regions {
-            rebuild.prove(region)?;
+        let wanted = wanted_of(&image, |segment| readers[segment as usize].is_none());
+        let remote = Remote::new(wanted, hasher.bytes());
+        Ok(Unproven(Self { image, readers, remote, hasher, threads: threads.max(1) }))
+    }
+
+    /// Takes pages of other ranks' segments, from this one of the wanted pages on: verifies them
+    /// and hands them to a sink.
+    pub fn take_remote<S: Sink>(
+        &self,
+        sink: &S,
+        wanted: impl Fn(usize) -> bool,
+        from: usize,
+        bytes: &[u8],
+    ) -> std::result::Result<(), Failed<S::Error>> {
+        let page_bytes = self.image.page_bytes as usize;
+        let mut hash = [0; HASH_BYTES_MAX];
+        let hash = &mut hash[..self.hasher.bytes()];
+        for (page, at) in bytes.chunks_exact(page_bytes).zip(from..) {
+            self.hasher.hash(page, hash);
+            let (segment, slot) = self.remote.slot(at);
+            if *hash != *self.remote.hash(at) {
+                let segment = self.image.segments[segment as usize].id;
+                return Err(Error::Page { segment, slot }.into());
+            }
+            for (region, page_at) in self.remote.destinations(at) {
+                if wanted(region) {
+                    let offset = (page_at * page_bytes) as u64;
+                    sink.pages(region, offset, page).map_err(Failed::Sink)?;
+                }
+            }
         }
-        Ok(rebuild)
+        Ok(())
     }
 
     /// The image.
@@ -104,8 +152,8 @@ impl Rebuild {
             (0..pages).map(move |at| match stored {
                 None => (None, zero_hash),
                 Some((segment, slot)) => {
-                    let index = self.readers[segment as usize].index();
-                    (Some((index.id, slot + at)), index.hash_of(slot + at))
+                    let id = self.image.segments[segment as usize].id;
+                    (Some((id, slot + at)), self.hash_of(segment, slot + at))
                 }
             })
         })
@@ -128,7 +176,7 @@ impl Rebuild {
         let extents = plan(&self.image, &self.readers, &wanted);
         let page_bytes = u64::from(self.image.page_bytes);
         work(self.threads, &extents, |extent, worker: &mut Worker| {
-            let reader = &self.readers[extent.segment as usize];
+            let reader = self.readers[extent.segment as usize].as_ref().expect("planned");
             worker.read(reader, extent)?;
             worker.decode(reader, extent, &self.hasher, |piece, bytes| {
                 let offset = u64::from(piece.page) * page_bytes;
@@ -165,6 +213,19 @@ impl Rebuild {
         Ok(())
     }
 
+    /// The hashes of all slots of an open segment.
+    pub(crate) fn hashes_of(&self, segment: u32) -> &[u8] {
+        let reader = self.readers[segment as usize].as_ref().expect("it is open");
+        &reader.index().hashes
+    }
+
+    fn hash_of(&self, segment: u32, slot: u32) -> &[u8] {
+        match &self.readers[segment as usize] {
+            Some(reader) => reader.index().hash_of(slot),
+            None => self.remote.hash(self.remote.find(segment, slot)),
+        }
+    }
+
     /// Proves that the runs of a region lead to pages with the hashes that were captured.
     fn prove(&self, region: &RegionImage) -> Result<()> {
         // Many at once: an image may claim billions of zero pages.
@@ -181,10 +242,13 @@ impl Rebuild {
                     }
                 }
                 Run::Stored { pages, segment, slot } => {
-                    let index = self.readers[segment as usize].index();
                     let bytes = self.hasher.bytes();
-                    let from = slot as usize * bytes;
-                    digest.update(&index.hashes[from..from + pages as usize * bytes]);
+                    // Neighbouring slots are neighbours among the wanted ones, too.
+                    let (hashes, first) = match &self.readers[segment as usize] {
+                        Some(reader) => (&reader.index().hashes, slot as usize),
+                        None => (self.remote.hashes(), self.remote.find(segment, slot)),
+                    };
+                    digest.update(&hashes[first * bytes..][..pages as usize * bytes]);
                 }
             }
         }
@@ -195,6 +259,36 @@ impl Rebuild {
             });
         }
         Ok(())
+    }
+}
+
+/// A [`Rebuild`] of which nothing is proven yet.
+pub struct Unproven(Rebuild);
+
+impl Unproven {
+    /// The image.
+    pub fn image(&self) -> &Image {
+        &self.0.image
+    }
+
+    /// The pages that must come from elsewhere, in the order in which they are wanted.
+    pub fn wanted(&self) -> &[Slots] {
+        self.0.remote.wanted()
+    }
+
+    /// Proves that all references lead to the pages that were captured, given the hashes of those
+    /// that come from elsewhere.
+    pub fn prove(mut self, remote_hashes: Vec<u8>) -> Result<Rebuild> {
+        if !self.0.remote.take_hashes(remote_hashes) {
+            return Err(Error::Mismatch {
+                object: format!("checkpoint {}", self.0.image.version),
+                why: "the hashes of other ranks' pages are not as many as were asked for",
+            });
+        }
+        for region in &self.0.image.regions {
+            self.0.prove(region)?;
+        }
+        Ok(self.0)
     }
 }
 

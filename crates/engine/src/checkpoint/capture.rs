@@ -1,7 +1,8 @@
 //! The capturing phase: from protected memory to a draft whose pages are in the pool or beyond.
 //!
 //! Data: regions -> scan -> changed pages -> catalog: known ones become references, new ones are
-//! copied into blocks -> [`Draft`] for the committer.
+//! copied into blocks -> [`Draft`] for the committer. Where ranks share pages, the new ones are
+//! candidates first: the ranks agree on who stores which, and only then are pages copied.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -9,26 +10,59 @@ use std::time::Instant;
 
 use standfast_capture::{Dirty, Region, Regions, Span, Uffd, Watch};
 use standfast_format::{
-    AttemptId, Digest, RegionImage, Run, SegmentId, SegmentRef, Stats, StoreHeader, Version,
+    AttemptId, Rank, RegionImage, SegmentId, SegmentIndex, SegmentRef, Stats, StoreHeader, Version,
 };
-use standfast_pack::{Batch, PackSettings, Packer, Pending, SegmentReader, SegmentSettings};
+use standfast_pack::{PackSettings, Packer, Pending, SegmentReader, SegmentSettings};
+use standfast_reduce::collective::{Assignment, Fate, Place, Places};
 use standfast_reduce::{
-    Catalog, Changed, Consume, Found, PageHasher, PageRef, Positions, Scanner, Target,
+    Catalog, Changed, Consume, PageHasher, PageRef, Positions, Scanner, Target,
 };
 use standfast_restart::{Inventory, Rebuild};
 use standfast_store::Store;
 
-use crate::config::{Config, Dedup, Track};
+use super::describe::{Table, Writer, count, describe};
+use super::sharing::{Candidates, Sharing};
+use super::storing::{Storing, expected_bytes};
+use crate::config::{Config, Mode, Track};
 use crate::error::{Error, Result};
 use crate::identity;
+use crate::team::Team;
 
 /// Least room for hashes in the catalog, however little memory is protected.
 const CATALOG_BYTES_MIN: usize = 8 << 20;
 /// The catalog's hashes may take one byte of so many protected ones.
 const CATALOG_SHARE: u64 = 128;
 
-/// A segment's index takes less than one byte of so many bytes of pages, at any hash.
-const INDEX_SHARE: u64 = 64;
+/// Pages that were taken.
+struct Taken {
+    pending: Pending,
+    /// New segments of this rank.
+    own: Vec<SegmentId>,
+    /// New segments of other ranks that this one refers to.
+    foreign: Vec<SegmentId>,
+    scan_ns: u64,
+    agree_ns: u64,
+    copy_ns: u64,
+}
+
+impl Taken {
+    fn of(pending: Pending, own: Vec<SegmentId>) -> Self {
+        Self { pending, own, foreign: Vec::new(), scan_ns: 0, agree_ns: 0, copy_ns: 0 }
+    }
+}
+
+/// Why pages could not be taken, and which segments were begun.
+struct GivenUp {
+    error: Error,
+    begun: Vec<SegmentId>,
+}
+
+impl GivenUp {
+    /// Before any segment was begun.
+    fn early(error: impl Into<Error>) -> Self {
+        Self { error: error.into(), begun: Vec::new() }
+    }
+}
 
 /// A checkpoint whose pages are captured and whose files are not yet durable.
 pub(crate) struct Draft {
@@ -37,6 +71,8 @@ pub(crate) struct Draft {
     pub(crate) taken_ns: u64,
     pub(crate) started: Instant,
     pub(crate) pending: Pending,
+    /// New segments of other ranks that this one refers to.
+    pub(crate) foreign: Vec<SegmentId>,
     pub(crate) regions: Vec<RegionImage>,
     /// The image's segment table; the references of new segments are known once sealed.
     pub(crate) table: Vec<(SegmentId, Option<SegmentRef>)>,
@@ -46,8 +82,10 @@ pub(crate) struct Draft {
 /// What capturing remembers between checkpoints.
 pub(crate) struct Capturer {
     config: Config,
+    rank: Rank,
     store: Arc<dyn Store>,
     header: StoreHeader,
+    sharing: Sharing,
     /// Tells written pages; `None`: every page is hashed.
     watch: Option<Watch>,
     scanner: Scanner,
@@ -68,16 +106,23 @@ pub(crate) struct Capturer {
 }
 
 impl Capturer {
-    pub(crate) fn new(config: &Config, store: Arc<dyn Store>, header: &StoreHeader) -> Self {
+    pub(crate) fn new(
+        config: &Config,
+        store: Arc<dyn Store>,
+        header: &StoreHeader,
+        team: &Team,
+    ) -> Self {
         let hasher = PageHasher::new(config.hash, &header.key);
         let page_bytes = config.page.0 as usize;
         Self {
+            rank: team.rank(),
+            sharing: Sharing::new(config, team),
             watch: start_watch(config),
             scanner: Scanner::new(hasher.clone(), page_bytes, config.threads()),
             hasher,
             packer: None,
             catalog: Catalog::new(config.hash, CATALOG_BYTES_MIN),
-            catalog_loaded: config.dedup != Dedup::Time,
+            catalog_loaded: config.mode != Mode::All,
             positions: HashMap::new(),
             spans: HashMap::new(),
             references: HashMap::new(),
@@ -89,44 +134,74 @@ impl Capturer {
         }
     }
 
-    /// Captures all regions.
+    /// Captures all regions. Collective.
     ///
     /// # Safety
     /// The memory of every region is mapped, and nobody writes to it until this returns.
     pub(crate) unsafe fn capture(
         &mut self,
         regions: &Regions,
-        version: Version,
+        (version, attempt): (Version, AttemptId),
         inventory: &Inventory,
+        team: &Team,
     ) -> Result<Draft> {
         let started = Instant::now();
         let taken_ns = identity::now_ns();
-        let attempt = AttemptId(identity::bytes()?);
-        self.prepare(regions, inventory);
+        self.prepare(regions, inventory, team)?;
         let mut positions = self.take_positions(regions);
-        // SAFETY: the caller vouches for the memory.
-        let scanned = unsafe { self.scan(regions, &mut positions, taken_ns) };
-        let (pending, new_segments) = match scanned {
-            Ok(done) => done,
-            Err((error, segments)) => {
-                self.forget_attempt(&segments);
-                return Err(error);
-            }
+        let taken = match self.sharing.is_on() {
+            // SAFETY: the caller vouches for the memory.
+            true => unsafe { self.take_together(regions, &mut positions, taken_ns, team) },
+            // SAFETY: as above.
+            false => unsafe { self.take_alone(regions, &mut positions, taken_ns) },
         };
+        let begun = match &taken {
+            Ok(taken) => taken.own.iter().chain(&taken.foreign).copied().collect(),
+            Err(given_up) => given_up.begun.clone(),
+        };
+        let taken = team.agree(taken.map_err(|given_up| given_up.error));
+        let taken = taken.inspect_err(|_| self.forget_attempt(&begun))?;
         let mut table = Table::default();
-        let images = self.describe(regions, &positions, &mut table);
-        let stats = self.count(regions, &positions, &new_segments, pending.pages());
+        let images = describe(regions, &positions, &mut table);
+        let stats = self.count(regions, &positions, &taken);
         self.put_positions(regions, positions);
         let table = table.order.into_iter().map(|number| self.table_entry(number)).collect();
-        let mut draft =
-            Draft { version, attempt, taken_ns, started, pending, regions: images, table, stats };
+        let Taken { pending, foreign, .. } = taken;
+        let mut draft = Draft {
+            version,
+            attempt,
+            taken_ns,
+            started,
+            pending,
+            foreign,
+            regions: images,
+            table,
+            stats,
+        };
         draft.stats.blocked_ns = elapsed_ns(started);
         Ok(draft)
     }
 
-    /// Takes in what a committed checkpoint stored and what pruning removed.
-    pub(crate) fn committed(&mut self, sealed: &[SegmentRef], removed: &[SegmentId]) {
-        self.references.extend(sealed.iter().map(|segment| (segment.id, *segment)));
+    fn count(&self, regions: &Regions, positions: &[Positions], taken: &Taken) -> Stats {
+        let numbers = |ids: &[SegmentId]| -> HashSet<u32> {
+            ids.iter().filter_map(|id| self.catalog.number_of(*id)).collect()
+        };
+        let (own, foreign) = (numbers(&taken.own), numbers(&taken.foreign));
+        let stats = count(regions, positions, taken.pending.pages(), |number| {
+            match (own.contains(&number), foreign.contains(&number)) {
+                (true, _) => Writer::Own,
+                (_, true) => Writer::Other,
+                _ => Writer::Earlier,
+            }
+        });
+        let Taken { scan_ns, agree_ns, copy_ns, .. } = *taken;
+        Stats { scan_ns, agree_ns, copy_ns, ..stats }
+    }
+
+    /// Takes in what a committed checkpoint of all ranks needs and what pruning removed.
+    pub(crate) fn committed(&mut self, segments: &[SegmentRef], removed: &[SegmentId]) {
+        self.references.extend(segments.iter().map(|segment| (segment.id, *segment)));
+        self.sharing.committed(removed);
         let removed: HashSet<&SegmentId> = removed.iter().collect();
         self.catalog.forget(|id| removed.contains(&id));
         self.references.retain(|id, _| !removed.contains(id));
@@ -135,12 +210,15 @@ impl Capturer {
 
     /// Drops everything that refers to the pages of a failed checkpoint.
     pub(crate) fn forget_attempt(&mut self, segments: &[SegmentId]) {
+        self.sharing.failed();
         self.catalog.forget(|id| segments.contains(&id));
         self.positions.values_mut().for_each(Positions::forget);
     }
 
     /// Stores pages again rather than referring to these segments.
     pub(crate) fn distrust(&mut self, segments: impl Iterator<Item = SegmentId>) {
+        let segments: Vec<SegmentId> = segments.collect();
+        self.sharing.forget(&segments);
         self.distrusted.extend(segments);
         self.catalog.forget(|id| self.distrusted.contains(&id));
         self.positions.values_mut().for_each(Positions::forget);
@@ -152,7 +230,7 @@ impl Capturer {
         let image = rebuild.image();
         let same =
             image.hash == self.config.hash && u64::from(image.page_bytes) == self.config.page.0;
-        self.restored = (self.config.dedup == Dedup::Time && same).then_some(rebuild);
+        self.restored = (self.config.mode.looks_back() && same).then_some(rebuild);
     }
 
     /// Takes in what a restart has put into memory, so that only what changed since is stored,
@@ -166,17 +244,14 @@ impl Capturer {
         let numbers: HashMap<SegmentId, u32> = image
             .segments
             .iter()
-            .filter_map(|segment| Some((segment.id, self.catalog.number_of(segment.id)?)))
+            .map(|segment| (segment.id, self.catalog.foreign_segment(segment.id)))
             .collect();
         for region in &image.regions {
             let pages = rebuild.pages(region, &zero_hash).map(|(stored, hash)| match stored {
-                None => Some((PageRef::ZERO, hash)),
-                Some((id, slot)) => Some((PageRef::at(*numbers.get(&id)?, slot), hash)),
+                None => (PageRef::ZERO, hash),
+                Some((id, slot)) => (PageRef::at(numbers[&id], slot), hash),
             });
-            // A segment that the catalog does not have: leave this region to look-ups.
-            if let Some(pages) = pages.collect::<Option<Vec<_>>>() {
-                self.positions.insert(region.name.clone(), Positions::of(pages.into_iter()));
-            }
+            self.positions.insert(region.name.clone(), Positions::of(pages));
         }
     }
 
@@ -197,18 +272,19 @@ impl Capturer {
         self.catalog.bytes() + self.positions.values().map(Positions::bytes).sum::<usize>()
     }
 
-    fn prepare(&mut self, regions: &Regions, inventory: &Inventory) {
+    fn prepare(&mut self, regions: &Regions, inventory: &Inventory, team: &Team) -> Result<()> {
         if self.packer.is_none() {
             self.packer = Some(self.start_packer());
         }
         let share = usize::try_from(regions.bytes() / CATALOG_SHARE).unwrap_or(usize::MAX);
         self.catalog.set_bytes_max(share.max(CATALOG_BYTES_MIN));
-        if self.config.dedup != Dedup::Time {
+        if !self.config.mode.looks_back() {
             self.catalog.clear();
             self.positions.values_mut().for_each(Positions::forget);
         }
-        self.load_catalog(inventory);
+        self.load_catalog(inventory, team)?;
         self.take_in_restored();
+        Ok(())
     }
 
     fn start_packer(&self) -> Packer {
@@ -224,31 +300,38 @@ impl Capturer {
     }
 
     /// Enters the pages of earlier checkpoints, oldest first, so that the bound keeps the newest.
-    /// A segment that cannot be read is left out: its pages are stored again.
-    fn load_catalog(&mut self, inventory: &Inventory) {
+    /// Each rank enters those that it has written, and those of ranks that are no more are dealt
+    /// out. A segment that cannot be read is left out: its pages are stored again. Collective.
+    fn load_catalog(&mut self, inventory: &Inventory, team: &Team) -> Result<()> {
         if std::mem::replace(&mut self.catalog_loaded, true) {
-            return;
+            return Ok(());
         }
         let mut seen = HashSet::new();
-        let mut wanted: Vec<SegmentRef> = Vec::new();
-        for manifest in &inventory.checkpoints {
-            let trusted = manifest.segments.iter().filter(|segment| {
-                !self.distrusted.contains(&segment.id) && seen.insert(segment.id)
-            });
-            wanted.extend(trusted);
-        }
-        for segment in wanted.iter().rev() {
-            let Ok(reader) = SegmentReader::open(&*self.store, self.header.id, segment) else {
+        let mut own: Vec<SegmentRef> = Vec::new();
+        for segment in inventory.checkpoints.iter().flat_map(|manifest| &manifest.segments) {
+            if self.distrusted.contains(&segment.id) || !seen.insert(segment.id) {
                 continue;
-            };
-            let index = reader.into_index();
-            let same =
-                index.hash == self.config.hash && u64::from(index.page_bytes) == self.config.page.0;
-            if same {
-                self.references.insert(segment.id, *segment);
-                self.catalog.load_segment(index);
+            }
+            self.references.insert(segment.id, *segment);
+            if segment.rank.0 as usize % team.size() == team.rank().0 as usize {
+                own.push(*segment);
             }
         }
+        let indexes: Vec<SegmentIndex> =
+            own.iter().rev().filter_map(|segment| self.read_index(segment)).collect();
+        self.sharing.load(team.comm(), &indexes)?;
+        for index in indexes {
+            self.catalog.load_segment(index);
+        }
+        Ok(())
+    }
+
+    fn read_index(&self, segment: &SegmentRef) -> Option<SegmentIndex> {
+        let reader = SegmentReader::open(&*self.store, self.header.id, segment).ok()?;
+        let index = reader.into_index();
+        let same =
+            index.hash == self.config.hash && u64::from(index.page_bytes) == self.config.page.0;
+        same.then_some(index)
     }
 
     fn take_positions(&mut self, regions: &Regions) -> Vec<Positions> {
@@ -266,20 +349,17 @@ impl Capturer {
         self.spans = names().zip(regions.iter().map(Region::span)).collect();
     }
 
-    /// Asks what was written, scans it, and starts watching new regions beside the scan: the
-    /// program is stopped, so nothing is written in between.
-    unsafe fn scan(
+    /// Asks what was written, lets `scan` look at it, and starts watching new regions beside that:
+    /// the program is stopped, so nothing is written in between.
+    fn with_dirty<T>(
         &mut self,
         regions: &Regions,
-        positions: &mut [Positions],
-        created_ns: u64,
-    ) -> std::result::Result<(Pending, Vec<SegmentId>), (Error, Vec<SegmentId>)> {
-        let Some(mut watch) = self.watch.take() else {
-            let all = vec![Dirty::All; positions.len()];
-            // SAFETY: the caller of `capture` vouches for the memory.
-            return unsafe { self.scan_dirty(regions, positions, &all, created_ns) };
-        };
+        scan: impl FnOnce(&mut Self, &[Dirty]) -> T,
+    ) -> T {
         let spans: Vec<Span> = regions.iter().map(|region| region.span()).collect();
+        let Some(mut watch) = self.watch.take() else {
+            return scan(self, &vec![Dirty::All; spans.len()]);
+        };
         let mut dirty = watch.collect(&spans, self.config.page.0 as usize);
         for (region, dirty) in regions.iter().zip(&mut dirty) {
             if self.spans.get(region.name()) != Some(&region.span()) {
@@ -289,8 +369,7 @@ impl Capturer {
         let new = watch.to_arm(&spans);
         let (scanned, armed) = std::thread::scope(|scope| {
             let arming = scope.spawn(|| new.iter().map(|span| watch.arm(*span)).collect());
-            // SAFETY: as above.
-            let scanned = unsafe { self.scan_dirty(regions, positions, &dirty, created_ns) };
+            let scanned = scan(self, &dirty);
             let armed: Vec<bool> = arming.join().expect("arming does not panic");
             (scanned, armed)
         });
@@ -299,104 +378,183 @@ impl Capturer {
         scanned
     }
 
-    /// Scans, finds and copies. On failure it tells which segments were begun.
-    unsafe fn scan_dirty(
+    /// Scans, finds and copies, all by this rank alone.
+    unsafe fn take_alone(
+        &mut self,
+        regions: &Regions,
+        positions: &mut [Positions],
+        created_ns: u64,
+    ) -> std::result::Result<Taken, GivenUp> {
+        let started = Instant::now();
+        let taken = self.with_dirty(regions, |this, dirty| {
+            // SAFETY: the caller vouches for the memory.
+            unsafe { this.scan_and_store(regions, positions, dirty, created_ns) }
+        });
+        taken.map(|taken| Taken { scan_ns: elapsed_ns(started), ..taken })
+    }
+
+    unsafe fn scan_and_store(
         &mut self,
         regions: &Regions,
         positions: &mut [Positions],
         dirty: &[Dirty],
         created_ns: u64,
-    ) -> std::result::Result<(Pending, Vec<SegmentId>), (Error, Vec<SegmentId>)> {
-        let elements: Vec<u8> = regions.iter().map(|region| region.elem()).collect();
+    ) -> std::result::Result<Taken, GivenUp> {
         let expected_bytes = expected_bytes(regions, positions, dirty, self.config.page.0);
-        if self.config.dedup != Dedup::Off {
+        if self.config.mode.finds_equal() {
             self.catalog.reserve((expected_bytes / self.config.page.0) as usize);
         }
-        let mut targets: Vec<Target<'_>> = regions
-            .iter()
-            .zip(positions)
-            .zip(dirty)
-            .map(|((region, positions), dirty)| {
-                let dirty = match dirty {
-                    Dirty::All => None,
-                    Dirty::Pages(bits) => Some(bits.as_slice()),
-                };
-                // SAFETY: the caller of `capture` vouches for the memory.
-                Target { bytes: unsafe { region.memory() }, positions, dirty }
-            })
-            .collect();
-        let settings = SegmentSettings {
-            job: self.header.id,
-            hash: self.config.hash,
-            page_bytes: self.config.page.0 as u32,
-            created_ns,
-        };
-        let packer = self.packer.as_ref().expect("prepared");
-        let mut store = Storing {
-            elements,
-            catalog: &mut self.catalog,
-            batch: packer.begin(settings),
-            dedup: self.config.dedup,
-            slots_max: (self.config.segment.0 / self.config.page.0) as u32,
-            segment_bytes: self.config.segment.0,
-            expected_bytes,
-            begun: Vec::new(),
-        };
+        // SAFETY: the caller vouches for the memory.
+        let mut targets = unsafe { targets(regions, positions, dirty, self.config.mode) };
+        let scanner = self.scanner.clone();
+        let mut store = self.storing(regions, created_ns, expected_bytes);
         // Where most pages are new, the encoders want a core: one thread less. If that leaves one,
         // it hashes what it copies instead of copying what it hashed.
         let mostly_new = expected_bytes > regions.bytes() / 2;
-        let scanned = match self.config.threads() - usize::from(mostly_new) {
-            0 | 1 => self.scanner.walk(&mut targets, &mut store),
+        let scanned = match scanner.threads() - usize::from(mostly_new) {
+            0 | 1 => scanner.walk(&mut targets, &mut store),
             threads => {
-                let scanner = self.scanner.with_threads(threads);
+                let scanner = scanner.with_threads(threads);
                 scanner.scan(&mut targets, |page| store.changed(page))
             }
         };
         match scanned.and_then(|()| store.close()) {
-            Ok(()) => Ok((store.batch.finish(), store.begun)),
-            Err(error) => Err((error, store.begun)),
+            Ok(()) => Ok(Taken::of(store.batch.finish(), store.begun)),
+            Err(error) => Err(GivenUp { error, begun: store.begun }),
         }
     }
 
-    fn describe(
-        &self,
+    /// Scans, agrees with the other ranks on who stores what, and copies this rank's share.
+    /// Collective; a rank that fails goes on to the end, so that no other waits for it.
+    unsafe fn take_together(
+        &mut self,
         regions: &Regions,
-        positions: &[Positions],
-        table: &mut Table,
-    ) -> Vec<RegionImage> {
-        let describe =
-            |(region, positions): (&standfast_capture::Region, &Positions)| RegionImage {
-                name: region.name().to_owned(),
-                bytes: region.bytes() as u64,
-                elem: region.elem(),
-                pages_digest: Digest::of(positions.hashes()),
-                runs: runs(positions.refs(), table),
-            };
-        regions.iter().zip(positions).map(describe).collect()
+        positions: &mut [Positions],
+        created_ns: u64,
+        team: &Team,
+    ) -> std::result::Result<Taken, GivenUp> {
+        let mut clock = Instant::now();
+        let mut lap = || elapsed_ns(std::mem::replace(&mut clock, Instant::now()));
+        let candidates = self.with_dirty(regions, |this, dirty| {
+            // SAFETY: the caller vouches for the memory.
+            let mut targets = unsafe { targets(regions, positions, dirty, this.config.mode) };
+            Candidates::gather(&this.scanner, &mut this.catalog, &mut targets)
+        });
+        let scan_ns = lap();
+        let strategy = self.sharing.strategy();
+        let assignment =
+            strategy.assign(team.comm(), candidates.hashes()).map_err(GivenUp::early)?;
+        let assign_ns = lap();
+        // SAFETY: the caller vouches for the memory.
+        let stored = unsafe { self.store_own(regions, &candidates, &assignment, created_ns) };
+        let copy_ns = lap();
+        let (begun, places) = match &stored {
+            Ok((taken, places)) => (taken.own.clone(), places.as_slice()),
+            Err(given_up) => (given_up.begun.clone(), &[][..]),
+        };
+        // What failed is told right after this; until then any place will do.
+        let nowhere = Place { segment: 0, slot: 0 };
+        let place = |candidate: u32| places.get(candidate as usize).copied().unwrap_or(nowhere);
+        let located = self.sharing.strategy().locate(team.comm(), &assignment, &begun, &place);
+        let located =
+            located.map_err(|error| GivenUp { error: error.into(), begun: begun.clone() })?;
+        let (taken, places) = stored?;
+        let foreign = self.refer(positions, &candidates, &assignment, &located, &begun, &places);
+        Ok(Taken { foreign, scan_ns, copy_ns, agree_ns: assign_ns + lap(), ..taken })
     }
 
-    fn count(
-        &self,
+    /// Copies the candidates that this rank stores; where each lies, by candidate.
+    unsafe fn store_own(
+        &mut self,
         regions: &Regions,
-        positions: &[Positions],
-        new_segments: &[SegmentId],
-        new_pages: u64,
-    ) -> Stats {
-        let mut stats = Stats { captured_bytes: regions.bytes(), new_pages, ..Stats::default() };
-        // Segments are numbered in the order they were begun.
-        let first_new = new_segments.first().and_then(|id| self.catalog.number_of(*id));
-        let is_new = |number| first_new.is_some_and(|first| number >= first);
-        for page in positions.iter().flat_map(Positions::refs) {
-            stats.pages += 1;
-            match page.stored() {
-                None => stats.zero_pages += 1,
-                Some((number, _)) if is_new(number) => stats.duplicate_pages += 1,
-                Some(_) => stats.old_pages += 1,
+        candidates: &Candidates,
+        assignment: &Assignment,
+        created_ns: u64,
+    ) -> std::result::Result<(Taken, Vec<Place>), GivenUp> {
+        let page_bytes = self.config.page.0 as usize;
+        let expected_bytes = assignment.mine().count() as u64 * self.config.page.0;
+        self.catalog.reserve((expected_bytes / self.config.page.0) as usize);
+        // SAFETY: the caller vouches for the memory.
+        let memory: Vec<&[u8]> = regions.iter().map(|region| unsafe { region.memory() }).collect();
+        let mut store = self.storing(regions, created_ns, expected_bytes);
+        let mut places = vec![Place { segment: 0, slot: 0 }; assignment.len()];
+        for candidate in assignment.mine() {
+            let (region, page) = candidates.place(candidate);
+            let bytes = memory[region].chunks(page_bytes).nth(page).expect("it was scanned");
+            let hash = candidates.hash(candidate);
+            let stored = store.changed(Changed { region, page, bytes, hash, zero: false });
+            if let Err(error) = stored {
+                return Err(GivenUp { error, begun: store.begun });
             }
+            places[candidate as usize] = store.last_place();
         }
-        // So far these are all pages in new segments; each new page is one of them.
-        stats.duplicate_pages -= new_pages;
-        stats
+        match store.close() {
+            Ok(()) => Ok((Taken::of(store.batch.finish(), store.begun), places)),
+            Err(error) => Err(GivenUp { error, begun: store.begun }),
+        }
+    }
+
+    /// Replaces candidates by references to where they are; returns other ranks' new segments.
+    fn refer(
+        &mut self,
+        positions: &mut [Positions],
+        candidates: &Candidates,
+        assignment: &Assignment,
+        located: &Places,
+        begun: &[SegmentId],
+        places: &[Place],
+    ) -> Vec<SegmentId> {
+        let own: Vec<u32> = begun.iter().map(|id| self.catalog.foreign_segment(*id)).collect();
+        let foreign: Vec<u32> =
+            located.segments().iter().map(|id| self.catalog.foreign_segment(*id)).collect();
+        let mut earlier: HashMap<SegmentId, u32> = HashMap::new();
+        let final_places: Vec<PageRef> = (0..assignment.len() as u32)
+            .map(|candidate| match assignment.fate(candidate) {
+                Fate::Mine => {
+                    let Place { segment, slot } = places[candidate as usize];
+                    PageRef::at(own[segment as usize], slot)
+                }
+                Fate::Theirs { .. } => {
+                    let Place { segment, slot } = located.get(candidate).expect("it was located");
+                    PageRef::at(foreign[segment as usize], slot)
+                }
+                Fate::Old { segment, slot } => {
+                    let number = *earlier
+                        .entry(segment)
+                        .or_insert_with(|| self.catalog.foreign_segment(segment));
+                    PageRef::at(number, slot)
+                }
+            })
+            .collect();
+        for positions in positions {
+            positions.remap(|page| candidates.find(page).map_or(page, |at| final_places[at]));
+        }
+        located.segments().to_vec()
+    }
+
+    fn storing<'a>(
+        &'a mut self,
+        regions: &Regions,
+        created_ns: u64,
+        expected_bytes: u64,
+    ) -> Storing<'a> {
+        let settings = SegmentSettings {
+            job: self.header.id,
+            rank: self.rank,
+            hash: self.config.hash,
+            page_bytes: self.config.page.0 as u32,
+            created_ns,
+        };
+        Storing {
+            elements: regions.iter().map(|region| region.elem()).collect(),
+            catalog: &mut self.catalog,
+            batch: self.packer.as_ref().expect("prepared").begin(settings),
+            mode: self.config.mode,
+            slots_max: (self.config.segment.0 / self.config.page.0) as u32,
+            segment_bytes: self.config.segment.0,
+            expected_bytes,
+            begun: Vec::new(),
+        }
     }
 
     fn table_entry(&self, number: u32) -> (SegmentId, Option<SegmentRef>) {
@@ -405,153 +563,35 @@ impl Capturer {
     }
 }
 
-/// Tracking needs something to compare with: without deduplication in time every page is stored.
+/// Tracking needs something to compare with: where nobody looks back, every page is looked at.
 fn start_watch(config: &Config) -> Option<Watch> {
-    if config.dedup != Dedup::Time || config.track == Track::Hash {
+    if !config.mode.looks_back() || config.track == Track::Hash {
         return None;
     }
     let tracker = Uffd::new()?;
     Some(Watch::new(Box::new(tracker), config.track == Track::Uffd))
 }
 
-/// Where changed pages go.
-struct Storing<'a> {
-    /// Size of each region's elements.
-    elements: Vec<u8>,
-    catalog: &'a mut Catalog,
-    batch: Batch<'a>,
-    dedup: Dedup,
-    slots_max: u32,
-    segment_bytes: u64,
-    /// What is still to come, if nothing is found to be known: a hint for the file system.
-    expected_bytes: u64,
-    begun: Vec<SegmentId>,
-}
-
-impl Consume for Storing<'_> {
-    type Error = Error;
-
-    fn changed(&mut self, page: Changed<'_>) -> Result<PageRef> {
-        if self.dedup != Dedup::Off && page.zero {
-            return Ok(PageRef::ZERO);
-        }
-        self.make_room()?;
-        match self.find_or_enter(page.hash) {
-            Found::Known(place) => Ok(place),
-            Found::Entered(place) => {
-                self.batch.push(page.bytes, page.hash, self.elements[page.region])?;
-                Ok(place)
-            }
-        }
-    }
-
-    fn unseen(&mut self, region: usize, bytes: &[u8], hash: &mut [u8]) -> Result<PageRef> {
-        self.make_room()?;
-        self.batch.stage(bytes, self.elements[region], hash)?;
-        match self.find_or_enter(hash) {
-            Found::Known(place) => Ok(place),
-            Found::Entered(place) => {
-                self.batch.keep_staged();
-                Ok(place)
-            }
-        }
-    }
-}
-
-impl Storing<'_> {
-    fn find_or_enter(&mut self, hash: &[u8]) -> Found {
-        match self.dedup {
-            Dedup::Off => Found::Entered(self.catalog.enter_always(hash)),
-            Dedup::Local | Dedup::Time => self.catalog.find_or_enter(hash),
-        }
-    }
-
-    /// Makes sure that a segment with a free slot is open.
-    fn make_room(&mut self) -> Result<()> {
-        match self.batch.slots() {
-            Some(slots) if slots < self.slots_max => return Ok(()),
-            Some(_) => self.close()?,
-            None => {}
-        }
-        let id = SegmentId(identity::bytes()?);
-        self.begun.push(id);
-        self.catalog.open_segment(id);
-        let pages_bytes = self.expected_bytes.min(self.segment_bytes);
-        self.expected_bytes -= pages_bytes;
-        // Room for the index too: growing a file at its very end costs as much as reserving it all.
-        let hint = pages_bytes + pages_bytes / INDEX_SHARE;
-        self.batch.open_segment(id, (hint > 0).then_some(hint));
-        Ok(())
-    }
-
-    fn close(&mut self) -> Result<()> {
-        if self.batch.slots().is_some() {
-            self.batch.close_segment(self.catalog.seal_segment());
-        }
-        Ok(())
-    }
-}
-
-/// How much may have to be stored, as far as anybody knows: regions never seen, and pages that
-/// were written. Regions of which only hashing will tell count as nothing.
-fn expected_bytes(
-    regions: &Regions,
-    positions: &[Positions],
-    dirty: &[Dirty],
-    page_bytes: u64,
-) -> u64 {
-    let of_region =
-        |((region, positions), dirty): ((&standfast_capture::Region, &Positions), &Dirty)| {
-            match dirty.count() {
-                _ if positions.is_unknown() => region.bytes() as u64,
-                Some(pages) => pages as u64 * page_bytes,
-                None => 0,
-            }
+/// What to scan.
+///
+/// # Safety
+/// The memory of every region is mapped, and nobody writes to it while the targets are used.
+unsafe fn targets<'a>(
+    regions: &'a Regions,
+    positions: &'a mut [Positions],
+    dirty: &'a [Dirty],
+    mode: Mode,
+) -> Vec<Target<'a>> {
+    let target = |((region, positions), dirty): ((&'a Region, &'a mut Positions), &'a Dirty)| {
+        let dirty = match dirty {
+            Dirty::All => None,
+            Dirty::Pages(bits) => Some(bits.as_slice()),
         };
-    regions.iter().zip(positions).zip(dirty).map(of_region).sum()
-}
-
-/// The image's segment table in the making: numbers of the catalog, in the order of first use.
-#[derive(Default)]
-struct Table {
-    order: Vec<u32>,
-    places: HashMap<u32, u32>,
-}
-
-impl Table {
-    fn place(&mut self, number: u32) -> u32 {
-        let order = &mut self.order;
-        *self.places.entry(number).or_insert_with(|| {
-            order.push(number);
-            order.len() as u32 - 1
-        })
-    }
-}
-
-/// Joins references to runs.
-fn runs(refs: &[PageRef], table: &mut Table) -> Vec<Run> {
-    let mut runs: Vec<Run> = Vec::new();
-    let mut place = (u32::MAX, 0);
-    for page in refs {
-        let next = match page.stored() {
-            None => Run::Zero { pages: 1 },
-            Some((number, slot)) => {
-                if place.0 != number {
-                    place = (number, table.place(number));
-                }
-                Run::Stored { pages: 1, segment: place.1, slot }
-            }
-        };
-        match (runs.last_mut(), next) {
-            (Some(Run::Zero { pages }), Run::Zero { .. }) => *pages += 1,
-            (
-                Some(Run::Stored { pages, segment, slot }),
-                Run::Stored { segment: same, slot: following, .. },
-            ) if *segment == same && *slot + *pages == following => *pages += 1,
-            _ => runs.push(next),
-        }
-    }
-    runs
+        // SAFETY: the caller vouches for the memory.
+        let bytes = unsafe { region.memory() };
+        Target { bytes, positions, dirty, trust_dirty: mode == Mode::Incremental }
+    };
+    regions.iter().zip(positions).zip(dirty).map(target).collect()
 }
 
 pub(crate) fn elapsed_ns(since: Instant) -> u64 {

@@ -1,93 +1,118 @@
 //! The committing phase: a draft becomes durable, in the one documented order.
 //!
-//! 1. seal every segment
-//! 2. write the image
-//! 3. write the manifest: from here on the checkpoint exists
-//! 4. prune what is beyond `keep`
+//! 1. every rank seals its segments
+//! 2. the ranks tell each other what they sealed: nobody refers to what is not there
+//! 3. every rank writes its image
+//! 4. the first rank, told that all images are there, writes the manifest: from here on the
+//!    checkpoint exists
+//! 5. the first rank prunes what is beyond `keep`, and tells the others
 //!
 //! Each step is durable before the next begins (the store's contract), so a crash anywhere leaves
 //! the old checkpoints or the old ones and the new one, and files that the next opening removes.
+//! A rank that fails makes the attempt fail on all of them, and each takes its files away again. A
+//! failure of step 4 or 5 leaves in doubt what is there: then the store is asked, and where it
+//! does not answer, the doubt is kept.
 //!
-//! A failure before step 3 takes its files away again. A failure of step 3 or 4 leaves in doubt
-//! what is there: then the store is asked, and where it does not answer, the doubt is kept.
+//! Step 1 is a thread's work. The others need the ranks to talk: where any thread may do that it
+//! is the same thread's work, otherwise it is done inside the program's next collective call.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use standfast_format::{
-    AttemptId, HashKind, Image, ImageRef, JobId, Kind, Level, Manifest, Rank, SegmentId,
-    SegmentRef, Version, name,
+    AttemptId, HashKind, Image, ImageRef, JobId, Kind, Level, Manifest, Rank, RegionImage,
+    SegmentId, SegmentRef, Stats, Version, name,
 };
 use standfast_restart::{Damaged, Inventory};
 use standfast_store::{Lock, Store, keep_signals_away};
 
 use super::capture::{Draft, elapsed_ns};
+use super::told::Told;
 use crate::error::{Error, Result};
 use crate::failpoint;
 use crate::progress::{Board, Progress};
 use crate::prune::{self, Keep};
 use crate::report::Report;
-
-/// This library serves one rank; a job of several ranks gives each its own number.
-pub(crate) const RANK: Rank = Rank(0);
+use crate::team::Team;
 
 /// What became of a checkpoint.
 pub(crate) struct Settled {
-    /// The segments the attempt had begun.
+    /// The segments the attempt had begun or referred to.
     pub(crate) begun: Vec<SegmentId>,
     pub(crate) outcome: Result<Committed>,
 }
 
 /// A checkpoint that exists.
 pub(crate) struct Committed {
-    pub(crate) sealed: Vec<SegmentRef>,
+    /// Segments of all ranks that it needs.
+    pub(crate) segments: Vec<SegmentRef>,
     pub(crate) removed: Vec<SegmentId>,
     pub(crate) report: Report,
 }
 
 /// What committing needs to know of the job.
+#[derive(Clone)]
 pub(crate) struct CommitSettings {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) board: Arc<Board>,
     pub(crate) job: JobId,
     pub(crate) hash: HashKind,
     pub(crate) page_bytes: u32,
     pub(crate) keep: u32,
 }
 
-/// The committer's thread.
+/// A draft whose segments are durable, or could not be made so.
+struct Sealed {
+    version: Version,
+    attempt: AttemptId,
+    sequence: u64,
+    taken_ns: u64,
+    started: Instant,
+    /// Segments of this rank.
+    own: Vec<SegmentId>,
+    /// Segments of other ranks' same attempt.
+    foreign: Vec<SegmentId>,
+    regions: Vec<RegionImage>,
+    table: Vec<(SegmentId, Option<SegmentRef>)>,
+    stats: Stats,
+    segments: Result<Vec<SegmentRef>>,
+}
+
+/// What the thread hands back.
+enum Step {
+    /// The other ranks must be asked, which the thread may not.
+    Sealed(Box<Sealed>),
+    Settled(Box<Settled>),
+}
+
+/// The committer: its thread, and what it needs to finish in a caller's.
 pub(crate) struct Committer {
+    settings: CommitSettings,
     drafts: Option<Sender<(Draft, u64, Inventory)>>,
-    settled: Receiver<(Settled, Inventory)>,
+    steps: Receiver<(Step, Inventory)>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Committer {
-    pub(crate) fn start(
-        store: Arc<dyn Store>,
-        settings: CommitSettings,
-        board: Arc<Board>,
-    ) -> Self {
+    /// `team`: the ranks, if a thread beside the program may talk to them.
+    pub(crate) fn start(settings: CommitSettings, team: Option<Team>) -> Self {
         let (drafts, queue) = bounded::<(Draft, u64, Inventory)>(1);
-        let (done, settled) = bounded(1);
+        let (done, steps) = bounded(1);
+        let own = settings.clone();
         let run = move || {
             keep_signals_away();
             for (draft, sequence, mut inventory) in queue {
-                let version = draft.version;
-                let begun = draft.pending.ids().collect();
-                let committing = AssertUnwindSafe(|| {
-                    commit(&*store, &settings, draft, sequence, &mut inventory)
-                });
-                // Whoever waits for this checkpoint must not wait for ever.
-                let outcome =
-                    catch_unwind(committing).unwrap_or(Err(Error::Broken { what: "committing" }));
-                let progress = match &outcome {
-                    Ok(_) => Progress::Done(Level::Local),
-                    Err(error) => Progress::Failed(error.clone()),
+                let sealed = seal(draft, sequence);
+                let step = match &team {
+                    Some(team) => {
+                        Step::Settled(Box::new(own.conclude(team, sealed, &mut inventory)))
+                    }
+                    None => Step::Sealed(Box::new(sealed)),
                 };
-                // The board first: whoever takes the outcome in must find it told there.
-                board.set(version, progress);
-                if done.send((Settled { begun, outcome }, inventory)).is_err() {
+                if done.send((step, inventory)).is_err() {
                     return;
                 }
             }
@@ -96,7 +121,7 @@ impl Committer {
             .name("sf-commit".into())
             .spawn(run)
             .expect("a thread can be started");
-        Self { drafts: Some(drafts), settled, thread: Some(thread) }
+        Self { settings, drafts: Some(drafts), steps, thread: Some(thread) }
     }
 
     /// Hands a draft over. The inventory travels along and comes back with the outcome.
@@ -105,9 +130,20 @@ impl Committer {
         drafts.send((draft, sequence, inventory)).expect("the committer lives until dropped");
     }
 
-    /// Waits for the outcome of the draft that was handed over.
-    pub(crate) fn settle(&self) -> (Settled, Inventory) {
-        self.settled.recv().expect("the committer answers every draft")
+    /// Whether the thread has done what it can for the draft that was handed over.
+    pub(crate) fn is_ready(&self) -> bool {
+        !self.steps.is_empty()
+    }
+
+    /// Waits for the outcome of the draft that was handed over. Collective where the thread may
+    /// not talk to other ranks.
+    pub(crate) fn settle(&self, team: &Team) -> (Settled, Inventory) {
+        let (step, mut inventory) = self.steps.recv().expect("the committer answers every draft");
+        let settled = match step {
+            Step::Settled(settled) => *settled,
+            Step::Sealed(sealed) => self.settings.conclude(team, *sealed, &mut inventory),
+        };
+        (settled, inventory)
     }
 }
 
@@ -121,97 +157,200 @@ impl Drop for Committer {
     }
 }
 
-fn commit(
-    store: &dyn Store,
-    settings: &CommitSettings,
-    draft: Draft,
-    sequence: u64,
-    inventory: &mut Inventory,
-) -> Result<Committed> {
-    let begun: Vec<SegmentId> = draft.pending.ids().collect();
-    let (version, attempt) = (draft.version, draft.attempt);
-    let (manifest, sealed) = write_files(store, settings, draft, sequence).inspect_err(|_| {
-        discard(store, version, attempt, &begun);
-    })?;
-
-    failpoint::pass("commit.before_manifest");
-    let object = name::manifest(version, Level::Local);
-    if let Err(error) = store.put(&object, &manifest.encode()) {
-        let error = Error::from(error);
-        if !in_doubt(store, inventory, object, &error, attempt) {
-            discard(store, version, attempt, &begun);
-        }
-        return Err(error);
-    }
-    failpoint::pass("commit.after_manifest");
-
-    let before = inventory.checkpoints.len();
-    inventory.checkpoints.retain(|other| other.version != version);
-    inventory.damaged.retain(|damaged| damaged.object != object);
-    let replaced = inventory.checkpoints.len() < before;
-    let mut report = Report::of(&manifest, settings.page_bytes);
-    inventory.checkpoints.insert(0, manifest);
-    let (removed, pruned) = prune_beyond(store, settings.keep, replaced, inventory);
-    if let Err(error) = pruned {
-        // The checkpoint exists all the same; what stayed is tried again after the next one.
-        report.notes.push(format!("older checkpoints were not pruned: {error}"));
-    }
-    Ok(Committed { sealed, removed, report })
-}
-
-/// Steps 1 and 2: everything but the manifest, which is returned.
-fn write_files(
-    store: &dyn Store,
-    settings: &CommitSettings,
-    draft: Draft,
-    sequence: u64,
-) -> Result<(Manifest, Vec<SegmentRef>)> {
-    let Draft { version, attempt, taken_ns, started, pending, regions, table, mut stats } = draft;
-
+/// Step 1.
+fn seal(draft: Draft, sequence: u64) -> Sealed {
+    let Draft { version, attempt, taken_ns, started, pending, foreign, regions, table, mut stats } =
+        draft;
+    let own: Vec<SegmentId> = pending.ids().collect();
     failpoint::pass("commit.before_segments");
-    let sealed = pending.seal()?;
-    stats.compressed_bytes = sealed.iter().map(|segment| segment.compressed_bytes).sum();
-    stats.segment_bytes = sealed.iter().map(|segment| segment.reference.file_bytes).sum();
-    let sealed: Vec<SegmentRef> = sealed.iter().map(|segment| segment.reference).collect();
-
-    failpoint::pass("commit.before_image");
-    let segments: Vec<SegmentRef> =
-        table.into_iter().map(|(id, known)| resolve(id, known, &sealed)).collect();
-    let image = Image {
-        job: settings.job,
+    let sealing = AssertUnwindSafe(|| pending.seal());
+    let sealed = catch_unwind(sealing).map_err(|_| Error::Broken { what: "sealing" });
+    let segments = sealed.and_then(|sealed| {
+        let sealed = sealed?;
+        stats.compressed_bytes = sealed.iter().map(|segment| segment.compressed_bytes).sum();
+        stats.segment_bytes = sealed.iter().map(|segment| segment.reference.file_bytes).sum();
+        Ok(sealed.iter().map(|segment| segment.reference).collect())
+    });
+    Sealed {
         version,
-        rank: RANK,
-        page_bytes: settings.page_bytes,
-        hash: settings.hash,
-        segments: segments.clone(),
-        regions,
-    };
-    let (bytes, digest) = image.encode();
-    stats.image_bytes = bytes.len() as u64;
-    store.put(&name::image(version, attempt, RANK), &bytes)?;
-
-    stats.total_ns = elapsed_ns(started);
-    let manifest = Manifest {
-        job: settings.job,
-        version,
-        sequence,
         attempt,
-        level: Level::Local,
+        sequence,
         taken_ns,
-        ranks: 1,
-        images: vec![ImageRef { rank: RANK, file_bytes: stats.image_bytes, digest }],
-        segments,
+        started,
+        own,
+        foreign,
+        regions,
+        table,
         stats,
-    };
-    Ok((manifest, sealed))
+        segments,
+    }
 }
 
-/// Gives the space of a failed attempt back, as far as the store lets it.
-fn discard(store: &dyn Store, version: Version, attempt: AttemptId, begun: &[SegmentId]) {
-    // Most are not there, and what stays goes with the next prune or opening.
-    let _ = store.remove(&name::image(version, attempt, RANK));
-    for id in begun {
-        let _ = store.remove(&name::segment(*id));
+/// One rank's part of a manifest.
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Part {
+    image: ImageRef,
+    segments: Vec<SegmentRef>,
+    stats: Stats,
+}
+
+impl CommitSettings {
+    /// Steps 2 to 5, and the news for whoever waits. Collective.
+    fn conclude(&self, team: &Team, sealed: Sealed, inventory: &mut Inventory) -> Settled {
+        let version = sealed.version;
+        let begun = sealed.own.iter().chain(&sealed.foreign).copied().collect();
+        let committing = AssertUnwindSafe(|| self.commit(team, sealed, inventory));
+        // Whoever waits for this checkpoint must not wait for ever.
+        let outcome = catch_unwind(committing).unwrap_or(Err(Error::Broken { what: "committing" }));
+        let progress = match &outcome {
+            Ok(_) => Progress::Done(Level::Local),
+            Err(error) => Progress::Failed(error.clone()),
+        };
+        // The board first: whoever takes the outcome in must find it told there.
+        self.board.set(version, progress);
+        Settled { begun, outcome }
+    }
+
+    fn commit(
+        &self,
+        team: &Team,
+        mut sealed: Sealed,
+        inventory: &mut Inventory,
+    ) -> Result<Committed> {
+        let (version, attempt) = (sealed.version, sealed.attempt);
+        let own = std::mem::take(&mut sealed.own);
+        let discard = || self.discard(version, attempt, team.rank(), &own);
+        let segments = std::mem::replace(&mut sealed.segments, Ok(Vec::new()));
+        let segments = team.gather_all(segments).inspect_err(|_| discard())?;
+
+        failpoint::pass("commit.before_image");
+        let order = Order {
+            version,
+            attempt,
+            sequence: sealed.sequence,
+            taken_ns: sealed.taken_ns,
+            ranks: team.size() as u32,
+        };
+        let part = self.write_image(team.rank(), sealed, &segments.concat());
+        let own_error = part.as_ref().err().cloned();
+        let parts = team.gather_first(part)?;
+        let written = parts.map(|parts| self.write_manifest(order, parts, inventory));
+        let (told, first_error) = written.unzip();
+        // From here on a failure to talk leaves in doubt what the first rank did.
+        let told = team.tell(told.map(Ok))?;
+        if !team.is_first() {
+            told.take_in(inventory);
+        }
+        let Told { outcome, files_stay, removed, notes, .. } = told;
+        if let Err(failure) = outcome {
+            if !files_stay {
+                discard();
+            }
+            let typed = own_error.or(first_error.flatten());
+            return Err(typed.unwrap_or_else(|| failure.into_error()));
+        }
+        let manifest = inventory.checkpoint(version)?;
+        let mut report = Report::of(manifest, self.page_bytes);
+        report.notes = notes;
+        Ok(Committed { segments: manifest.segments.clone(), removed, report })
+    }
+
+    /// Step 3.
+    fn write_image(&self, rank: Rank, sealed: Sealed, new: &[SegmentRef]) -> Result<Part> {
+        let Sealed { version, attempt, started, regions, table, mut stats, .. } = sealed;
+        let segments = table
+            .into_iter()
+            .map(|(id, known)| resolve(id, known, new))
+            .collect::<Result<Vec<SegmentRef>>>()?;
+        let image = Image {
+            job: self.job,
+            version,
+            rank,
+            page_bytes: self.page_bytes,
+            hash: self.hash,
+            segments: segments.clone(),
+            regions,
+        };
+        let (bytes, digest) = image.encode();
+        stats.image_bytes = bytes.len() as u64;
+        stats.rank_bytes_max = stats.segment_bytes + stats.image_bytes;
+        self.store.put(&name::image(version, attempt, rank), &bytes)?;
+        stats.total_ns = elapsed_ns(started);
+        let image = ImageRef { rank, file_bytes: stats.image_bytes, digest };
+        Ok(Part { image, segments, stats })
+    }
+
+    /// Steps 4 and 5, on the first rank: what to tell the others, and what it failed with.
+    fn write_manifest(
+        &self,
+        order: Order,
+        parts: Vec<Result<Part>>,
+        inventory: &mut Inventory,
+    ) -> (Told, Option<Error>) {
+        let (version, attempt) = (order.version, order.attempt);
+        let manifest = match parts.into_iter().collect::<Result<Vec<Part>>>() {
+            Ok(parts) => order.manifest(self.job, parts),
+            Err(error) => return (Told::failed(&error, false, inventory), Some(error)),
+        };
+        failpoint::pass("commit.before_manifest");
+        let object = name::manifest(version, Level::Local);
+        if let Err(error) = self.store.put(&object, &manifest.encode()) {
+            let error = Error::from(error);
+            let files_stay = in_doubt(&*self.store, inventory, object, &error, attempt);
+            return (Told::failed(&error, files_stay, inventory), Some(error));
+        }
+        failpoint::pass("commit.after_manifest");
+
+        let before = inventory.checkpoints.len();
+        inventory.checkpoints.retain(|other| other.version != version);
+        inventory.damaged.retain(|damaged| damaged.object != object);
+        let replaced = inventory.checkpoints.len() < before;
+        inventory.checkpoints.insert(0, manifest);
+        let (removed, pruned) = prune_beyond(&*self.store, self.keep, replaced, inventory);
+        // The checkpoint exists all the same; what stayed is tried again after the next one.
+        let note = |error: Error| format!("older checkpoints were not pruned: {error}");
+        let notes = pruned.err().map(note).into_iter().collect();
+        (Told::committed(removed, notes, inventory), None)
+    }
+
+    /// Gives the space of a failed attempt back, as far as the store lets it.
+    fn discard(&self, version: Version, attempt: AttemptId, rank: Rank, own: &[SegmentId]) {
+        // Most are not there, and what stays goes with the next prune or opening.
+        let _ = self.store.remove(&name::image(version, attempt, rank));
+        for id in own {
+            let _ = self.store.remove(&name::segment(*id));
+        }
+    }
+}
+
+/// What all ranks of an attempt have in common.
+#[derive(Clone, Copy)]
+struct Order {
+    version: Version,
+    attempt: AttemptId,
+    sequence: u64,
+    taken_ns: u64,
+    ranks: u32,
+}
+
+impl Order {
+    fn manifest(self, job: JobId, parts: Vec<Part>) -> Manifest {
+        let mut seen = std::collections::HashSet::new();
+        let segments = parts.iter().flat_map(|part| &part.segments);
+        let segments = segments.filter(|segment| seen.insert(segment.id)).copied().collect();
+        let stats = parts.iter().fold(Stats::default(), |all, part| all.join(part.stats));
+        Manifest {
+            job,
+            version: self.version,
+            sequence: self.sequence,
+            attempt: self.attempt,
+            level: Level::Local,
+            taken_ns: self.taken_ns,
+            ranks: self.ranks,
+            images: parts.into_iter().map(|part| part.image).collect(),
+            segments,
+            stats,
+        }
     }
 }
 
@@ -239,10 +378,10 @@ fn refresh(store: &dyn Store, inventory: &mut Inventory) -> bool {
     Inventory::read(store).map(|fresh| *inventory = fresh).is_ok()
 }
 
-fn resolve(id: SegmentId, known: Option<SegmentRef>, sealed: &[SegmentRef]) -> SegmentRef {
+fn resolve(id: SegmentId, known: Option<SegmentRef>, new: &[SegmentRef]) -> Result<SegmentRef> {
     known
-        .or_else(|| sealed.iter().find(|segment| segment.id == id).copied())
-        .expect("a segment in the table is known or was just sealed")
+        .or_else(|| new.iter().find(|segment| segment.id == id).copied())
+        .ok_or(Error::Unsealed { segment: id })
 }
 
 /// Removes the checkpoints beyond `keep`, and what only they or a replaced one needed. Returns

@@ -18,3 +18,7 @@
 
 pub(crate) mod capture;
 pub(crate) mod commit;
+mod describe;
+mod sharing;
+mod storing;
+pub(crate) mod told;

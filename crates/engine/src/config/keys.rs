@@ -16,15 +16,54 @@ use standfast_store::Io;
 use super::size::ByteSize;
 use super::time::TimeSpan;
 
-/// What pages are compared with before they are stored.
+/// Which pages are stored: what a page is compared with before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dedup {
-    /// With nothing: every page is stored.
-    Off,
-    /// With zero and with the other pages of the same checkpoint.
+pub enum Mode {
+    /// Compared with nothing: every page, every time.
+    Full,
+    /// With the same page of the last checkpoint: what was written since.
+    Incremental,
+    /// With zero and with the other pages of the same rank and checkpoint.
     Local,
-    /// Also with the pages of earlier checkpoints.
-    Time,
+    /// Also with the pages of all other ranks in this checkpoint.
+    Collective,
+    /// Also with the pages of earlier checkpoints, of any rank.
+    All,
+}
+
+impl Mode {
+    /// Whether earlier checkpoints are referred to.
+    pub fn looks_back(self) -> bool {
+        matches!(self, Mode::Incremental | Mode::All)
+    }
+
+    /// Whether other ranks' pages are referred to.
+    pub fn looks_around(self) -> bool {
+        matches!(self, Mode::Collective | Mode::All)
+    }
+
+    /// Whether equal pages are looked for at all.
+    pub fn finds_equal(self) -> bool {
+        !matches!(self, Mode::Full | Mode::Incremental)
+    }
+}
+
+/// How ranks find the pages that several of them hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strategy {
+    /// All of them: every hash has a rank that keeps account of it.
+    Exact,
+    /// The most frequent ones: bounded tables are merged pair by pair.
+    TopK,
+}
+
+/// How many pages the strategy `topk` follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Threshold {
+    /// As many as pay, by what following them costs.
+    Auto,
+    /// So many.
+    Pages(u32),
 }
 
 /// How changed pages are found.
@@ -60,8 +99,12 @@ pub struct Config {
     pub page: ByteSize,
     /// How pages are recognised.
     pub hash: HashKind,
-    /// What pages are compared with.
-    pub dedup: Dedup,
+    /// Which pages are stored.
+    pub mode: Mode,
+    /// How ranks find the pages that several of them hold.
+    pub strategy: Strategy,
+    /// How many pages the strategy `topk` follows.
+    pub threshold: Threshold,
     /// How changed pages are found.
     pub track: Track,
     /// How blocks are compressed.
@@ -100,6 +143,20 @@ pub struct Key {
     /// Its value in a configuration, as text.
     pub show: fn(&Config) -> String,
 }
+
+/// The words of a setting that is one of a few.
+type Words<T> = &'static [(&'static str, T)];
+
+const MODES: Words<Mode> = &[
+    ("full", Mode::Full),
+    ("incremental", Mode::Incremental),
+    ("local", Mode::Local),
+    ("collective", Mode::Collective),
+    ("all", Mode::All),
+];
+const STRATEGIES: Words<Strategy> = &[("exact", Strategy::Exact), ("topk", Strategy::TopK)];
+const TRACKS: Words<Track> = &[("auto", Track::Auto), ("uffd", Track::Uffd), ("hash", Track::Hash)];
+const IOS: Words<Io> = &[("auto", Io::Auto), ("direct", Io::Direct), ("buffered", Io::Buffered)];
 
 /// All settings.
 pub const KEYS: &[Key] = &[
@@ -154,52 +211,50 @@ pub const KEYS: &[Key] = &[
         show: |config| config.hash.to_string(),
     },
     Key {
-        name: "dedup",
-        help: "What pages are compared with: off, local (this checkpoint), time (also earlier ones)",
-        default: "time",
+        name: "mode",
+        help: "Which pages are stored: full (all), incremental (written since the last), local (not twice in a rank), collective (not twice in a checkpoint), all (not twice in the job)",
+        default: "all",
+        set: |config, text| word(&mut config.mode, MODES, text),
+        show: |config| word_of(config.mode, MODES),
+    },
+    Key {
+        name: "strategy",
+        help: "How ranks find pages that several hold: exact (all of them) or topk (the most frequent)",
+        default: "exact",
+        set: |config, text| word(&mut config.strategy, STRATEGIES, text),
+        show: |config| word_of(config.strategy, STRATEGIES),
+    },
+    Key {
+        name: "threshold",
+        help: "Pages that the strategy topk follows: a number, or auto (as many as pay)",
+        default: "auto",
         set: |config, text| {
-            config.dedup = match text {
-                "off" => Dedup::Off,
-                "local" => Dedup::Local,
-                "time" => Dedup::Time,
-                _ => return Err(one_of(text, "off, local, time")),
+            config.threshold = match text {
+                "auto" => Threshold::Auto,
+                _ => {
+                    let mut pages = 0;
+                    number(&mut pages, text, 1, 1 << 24)
+                        .map_err(|why| format!("{why}, or auto"))?;
+                    Threshold::Pages(pages)
+                }
             };
             Ok(())
         },
-        show: |config| {
-            match config.dedup {
-                Dedup::Off => "off",
-                Dedup::Local => "local",
-                Dedup::Time => "time",
-            }
-            .into()
+        show: |config| match config.threshold {
+            Threshold::Auto => "auto".into(),
+            Threshold::Pages(pages) => pages.to_string(),
         },
     },
     Key {
         name: "track",
         help: "How changed pages are found: auto, uffd (by the kernel), hash (looks at every page; for memory that devices write)",
         default: "auto",
-        set: |config, text| {
-            config.track = match text {
-                "auto" => Track::Auto,
-                "uffd" => Track::Uffd,
-                "hash" => Track::Hash,
-                _ => return Err(one_of(text, "auto, uffd, hash")),
-            };
-            Ok(())
-        },
-        show: |config| {
-            match config.track {
-                Track::Auto => "auto",
-                Track::Uffd => "uffd",
-                Track::Hash => "hash",
-            }
-            .into()
-        },
+        set: |config, text| word(&mut config.track, TRACKS, text),
+        show: |config| word_of(config.track, TRACKS),
     },
     Key {
         name: "codec",
-        help: "How new pages are compressed: none, lz4, zstd[:1-19], deflate[:1-12]",
+        help: "How new pages are compressed: none, lz4, zstd[:-7..22], deflate[:1-12]",
         default: "lz4",
         set: |config, text| assign(&mut config.codec, text),
         show: |config| config.codec.to_string(),
@@ -255,23 +310,8 @@ pub const KEYS: &[Key] = &[
         name: "io",
         help: "How the directory is written and read: auto, direct (past the page cache), buffered",
         default: "auto",
-        set: |config, text| {
-            config.io = match text {
-                "auto" => Io::Auto,
-                "direct" => Io::Direct,
-                "buffered" => Io::Buffered,
-                _ => return Err(one_of(text, "auto, direct, buffered")),
-            };
-            Ok(())
-        },
-        show: |config| {
-            match config.io {
-                Io::Auto => "auto",
-                Io::Direct => "direct",
-                Io::Buffered => "buffered",
-            }
-            .into()
-        },
+        set: |config, text| word(&mut config.io, IOS, text),
+        show: |config| word_of(config.io, IOS),
     },
     Key {
         name: "io_threads",
@@ -329,7 +369,9 @@ impl Default for Config {
             job: String::new(),
             page: ByteSize(0),
             hash: HashKind::Xxh3,
-            dedup: Dedup::Time,
+            mode: Mode::All,
+            strategy: Strategy::Exact,
+            threshold: Threshold::Auto,
             track: Track::Auto,
             codec: CodecSpec { kind: standfast_format::CodecKind::None, level: 0 },
             filter: FilterChoice::Auto,
@@ -389,6 +431,18 @@ impl Config {
 pub(super) fn unknown(name: &str) -> String {
     let known: Vec<&str> = KEYS.iter().map(|key| key.name).collect();
     format!("there is no setting {name:?}; there are {}", known.join(", "))
+}
+
+fn word<T: Copy>(place: &mut T, words: Words<T>, text: &str) -> Result<(), String> {
+    let found = words.iter().find(|(word, _)| *word == text);
+    let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+    *place = found.ok_or_else(|| one_of(text, &known.join(", ")))?.1;
+    Ok(())
+}
+
+fn word_of<T: PartialEq>(value: T, words: Words<T>) -> String {
+    let found = words.iter().find(|(_, meaning)| *meaning == value);
+    found.expect("every value has a word").0.into()
 }
 
 fn one_of(text: &str, allowed: &str) -> String {

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-pub use keys::{Config, Dedup, Interval, KEYS, Key, Track, key};
+pub use keys::{Config, Interval, KEYS, Key, Mode, Strategy, Threshold, Track, key};
 pub use size::ByteSize;
 pub use time::TimeSpan;
 

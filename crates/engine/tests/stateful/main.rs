@@ -47,7 +47,7 @@ struct Settings {
     hash: &'static str,
     codec: &'static str,
     page: &'static str,
-    dedup: &'static str,
+    mode: &'static str,
     track: &'static str,
     keep: usize,
 }
@@ -61,15 +61,15 @@ fn settings() -> impl Strategy<Value = Settings> {
         one_of(&["xxh3", "xxh3", "blake3", "sha1"]),
         one_of(&["none", "lz4", "zstd:1", "deflate:1"]),
         one_of(&["4KiB", "4KiB", "1KiB", "16KiB"]),
-        one_of(&["time", "time", "local", "off"]),
+        one_of(&["all", "all", "collective", "local", "incremental", "full"]),
         one_of(&["auto", "uffd", "hash"]),
         0usize..4,
     )
-        .prop_map(|(hash, codec, page, dedup, track, keep)| Settings {
+        .prop_map(|(hash, codec, page, mode, track, keep)| Settings {
             hash,
             codec,
             page,
-            dedup,
+            mode,
             track,
             keep,
         })
@@ -96,7 +96,7 @@ fn action() -> impl Strategy<Value = Action> {
 }
 
 fn usual() -> Settings {
-    Settings { hash: "xxh3", codec: "lz4", page: "4KiB", dedup: "time", track: "auto", keep: 2 }
+    Settings { hash: "xxh3", codec: "lz4", page: "4KiB", mode: "all", track: "auto", keep: 2 }
 }
 
 /// Some seconds' worth of cases, unless somebody wants more.

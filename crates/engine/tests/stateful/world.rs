@@ -40,14 +40,14 @@ impl World {
 
     fn open(&mut self, settings: Settings) {
         self.job = None;
-        let Settings { hash, codec, page, dedup, track, keep } = settings;
+        let Settings { hash, codec, page, mode, track, keep } = settings;
         let keep_text = keep.to_string();
         let settings = [
             ("job", "stateful"),
             ("hash", hash),
             ("codec", codec),
             ("page", page),
-            ("dedup", dedup),
+            ("mode", mode),
             ("track", track),
             ("keep", &keep_text),
             ("block", "64KiB"),

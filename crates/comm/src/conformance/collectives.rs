@@ -1,0 +1,63 @@
+//! What [`crate::collective`] builds from messages, on this transport.
+
+use super::{Case, case_table, expect_pattern, pattern};
+use crate::Comm;
+use crate::collective::{all_gather, all_max, all_min, all_reduce, all_sum, broadcast};
+
+pub(super) const CASES: &[Case] = case_table![
+    reductions_see_their_parts_in_order,
+    reductions_of_large_parts,
+    numbers_are_reduced,
+    all_gather_keeps_every_part,
+    every_root_broadcasts,
+];
+
+fn reductions_see_their_parts_in_order(comm: &dyn Comm) {
+    // Neither commutative nor of equal lengths: who combines in another order gets another text.
+    let part = format!("{}{}", comm.rank(), "-".repeat(comm.rank() % 3)).into_bytes();
+    let expected: String =
+        (0..comm.size()).map(|rank| format!("{rank}{}", "-".repeat(rank % 3))).collect();
+    let whole = all_reduce(comm, part, |lower, upper| Ok([lower, upper].concat())).unwrap();
+    assert_eq!(String::from_utf8(whole).unwrap(), expected);
+}
+
+fn reductions_of_large_parts(comm: &dyn Comm) {
+    let len = 200_000;
+    let part = pattern(len, comm.rank());
+    let mixed = all_reduce(comm, part, |lower, upper| {
+        Ok(lower.iter().zip(&upper).map(|(l, u)| l.wrapping_mul(3).wrapping_add(*u)).collect())
+    });
+    let mixed = mixed.unwrap();
+    assert_eq!(mixed.len(), len);
+    let all = all_gather(comm, &mixed).unwrap();
+    assert!(all.iter().all(|other| *other == mixed), "every rank has the same result");
+}
+
+fn numbers_are_reduced(comm: &dyn Comm) {
+    let (rank, size) = (comm.rank() as u64, comm.size() as u64);
+    assert_eq!(all_max(comm, rank).unwrap(), size - 1);
+    assert_eq!(all_max(comm, u64::MAX - rank).unwrap(), u64::MAX);
+    assert_eq!(all_min(comm, 5 + rank).unwrap(), 5);
+    assert_eq!(all_sum(comm, rank + 1).unwrap(), size * (size + 1) / 2);
+}
+
+fn all_gather_keeps_every_part(comm: &dyn Comm) {
+    for unit in [0, 1, 999, 100_000] {
+        let gathered = all_gather(comm, &pattern(comm.rank() * unit, comm.rank())).unwrap();
+        assert_eq!(gathered.len(), comm.size());
+        for (rank, part) in gathered.iter().enumerate() {
+            expect_pattern(part, rank * unit, rank);
+        }
+    }
+}
+
+fn every_root_broadcasts(comm: &dyn Comm) {
+    for root in 0..comm.size() {
+        for len in [0, 10, 1 << 20] {
+            // What the others bring must not matter.
+            let own = pattern(len + comm.rank(), comm.rank());
+            let told = broadcast(comm, root, &own).unwrap();
+            expect_pattern(&told, len + root, root);
+        }
+    }
+}

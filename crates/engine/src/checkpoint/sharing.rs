@@ -1,0 +1,158 @@
+//! Sharing pages among ranks: what is new to this rank may be stored by another.
+//!
+//! Data: scan -> [`Candidates`]: hashes of new pages, each once, and where they are in memory ->
+//! the strategy's assignment -> this rank stores its own, and refers to the others'.
+
+use standfast_comm::Comm;
+use standfast_format::{SegmentId, SegmentIndex};
+use standfast_reduce::collective::{Exact, Strategy, Threshold, TopK};
+use standfast_reduce::{Catalog, Found, PageRef, Scanner, Target};
+
+use crate::config::{self, Config, Mode};
+use crate::error::Result;
+use crate::team::Team;
+
+/// Memory for one rank's part of the index over all ranks and checkpoints.
+const INDEX_BYTES_MAX: usize = 256 << 20;
+/// What storing a byte is taken to cost where nothing was measured yet: a disk of 1 GB/s.
+const BYTE_S: f64 = 1e-9;
+/// A reduction may take this share of the time of storing everything.
+const REDUCTION_SHARE: f64 = 0.1;
+/// Bounds of the adaptive threshold, in pages.
+const THRESHOLD_PAGES: (u32, u32) = (1 << 10, 1 << 20);
+
+/// How this job's ranks share pages, if they do.
+pub(super) enum Sharing {
+    Off,
+    Exact(Exact),
+    TopK(TopK),
+}
+
+impl Sharing {
+    pub(super) fn new(config: &Config, team: &Team) -> Self {
+        if team.size() == 1 || !config.mode.looks_around() {
+            return Sharing::Off;
+        }
+        match config.strategy {
+            config::Strategy::Exact if config.mode == Mode::All => {
+                Sharing::Exact(Exact::with_index(config.hash, INDEX_BYTES_MAX))
+            }
+            config::Strategy::Exact => Sharing::Exact(Exact::new(config.hash)),
+            config::Strategy::TopK => Sharing::TopK(TopK::new(config.hash, threshold(config))),
+        }
+    }
+
+    pub(super) fn is_on(&self) -> bool {
+        !matches!(self, Sharing::Off)
+    }
+
+    /// # Panics
+    /// If ranks do not share pages.
+    pub(super) fn strategy(&mut self) -> &mut dyn Strategy {
+        self.active().expect("ranks share pages")
+    }
+
+    fn active(&mut self) -> Option<&mut dyn Strategy> {
+        match self {
+            Sharing::Off => None,
+            Sharing::Exact(exact) => Some(exact),
+            Sharing::TopK(top_k) => Some(top_k),
+        }
+    }
+
+    /// Enters segments of earlier checkpoints, oldest first. Collective.
+    pub(super) fn load(&mut self, comm: &dyn Comm, indexes: &[SegmentIndex]) -> Result<()> {
+        let Sharing::Exact(exact) = self else { return Ok(()) };
+        let segments: Vec<(SegmentId, &[u8])> =
+            indexes.iter().map(|index| (index.id, index.hashes.as_slice())).collect();
+        Ok(exact.load(comm, &segments)?)
+    }
+
+    pub(super) fn committed(&mut self, removed: &[SegmentId]) {
+        if let Some(strategy) = self.active() {
+            strategy.commit();
+            strategy.forget(removed);
+        }
+    }
+
+    pub(super) fn failed(&mut self) {
+        if let Some(strategy) = self.active() {
+            strategy.abort();
+        }
+    }
+
+    /// Refers to these segments no more. Every rank names the same ones.
+    pub(super) fn forget(&mut self, segments: &[SegmentId]) {
+        if let Some(strategy) = self.active() {
+            strategy.forget(segments);
+        }
+    }
+}
+
+fn threshold(config: &Config) -> Threshold {
+    let (least, most) = THRESHOLD_PAGES;
+    match config.threshold {
+        config::Threshold::Pages(pages) => Threshold::fixed(pages),
+        config::Threshold::Auto => {
+            Threshold::adaptive(least, most, config.page.0 as f64 * BYTE_S, REDUCTION_SHARE)
+        }
+    }
+}
+
+/// The pages that are new to this rank, each once.
+pub(super) struct Candidates {
+    hashes: Vec<u8>,
+    hash_bytes: usize,
+    /// Region and page of each.
+    places: Vec<(u32, u32)>,
+    /// The segment number under which positions name candidates until their fate is known.
+    number: u32,
+}
+
+impl Candidates {
+    /// Scans; what the catalog knows becomes a reference, what it does not a candidate.
+    pub(super) fn gather(
+        scanner: &Scanner,
+        catalog: &mut Catalog,
+        targets: &mut [Target<'_>],
+    ) -> Self {
+        // A segment that never exists: slots are the candidates' numbers.
+        let number = catalog.open_segment(SegmentId([0; 16]));
+        let mut places = Vec::new();
+        let scanned = scanner.scan::<std::convert::Infallible>(targets, |page| {
+            if page.zero {
+                return Ok(PageRef::ZERO);
+            }
+            Ok(match catalog.find_or_enter(page.hash) {
+                Found::Known(place) => place,
+                Found::Entered(place) => {
+                    places.push((page.region as u32, page.page as u32));
+                    place
+                }
+            })
+        });
+        let Ok(()) = scanned;
+        let hashes = catalog.withdraw_segment();
+        Self { hashes, hash_bytes: scanner.hash_bytes(), places, number }
+    }
+
+    pub(super) fn hashes(&self) -> &[u8] {
+        &self.hashes
+    }
+
+    pub(super) fn hash(&self, candidate: u32) -> &[u8] {
+        &self.hashes[candidate as usize * self.hash_bytes..][..self.hash_bytes]
+    }
+
+    /// Region and page of a candidate.
+    pub(super) fn place(&self, candidate: u32) -> (usize, usize) {
+        let (region, page) = self.places[candidate as usize];
+        (region as usize, page as usize)
+    }
+
+    /// The candidate that a position names, if it names one.
+    pub(super) fn find(&self, page: PageRef) -> Option<usize> {
+        let (number, slot) = page.stored()?;
+        (number == self.number).then_some(slot as usize)
+    }
+}

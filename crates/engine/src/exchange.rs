@@ -1,0 +1,289 @@
+//! Pages that other ranks hold, asked for and handed out in bulk.
+//!
+//! ```text
+//! 1. orders   each rank tells each owner which slots of its segments it wants
+//! 2. hashes   the owners answer with the hashes of those slots: references are proven
+//! 3. pages    the owners read their pages, once each, and send them; in as many rounds as keep
+//!             the messages of a rank within its bound
+//! ```
+//! Why through the owners and not straight from their files: a page that all ranks share is then
+//! read from the disk once and not once a rank, and nobody needs another node's disk.
+//!
+//! Invariants:
+//! - All calls are collective. A rank that fails answers with nothing and goes on, so that no other
+//!   waits for it; the failure is told when all is done.
+//! - What is in memory at a time stays below twice [`ROUND_BYTES`] and the orders.
+
+use standfast_format::{HashKind, SegmentRef, StoreHeader};
+use standfast_restart::{Failed, MemorySink, Rebuild, SlotReader, Slots, Unproven};
+use standfast_store::Store;
+
+use crate::error::{Error, Result};
+use crate::team::Team;
+
+/// What a rank sends in a round, to all others together.
+const ROUND_BYTES: usize = 64 << 20;
+
+/// What one rank wants of one owner: segments, and slots by their place in that list.
+#[derive(Default, serde::Serialize, serde::Deserialize)]
+struct Order {
+    segments: Vec<SegmentRef>,
+    /// Segment, first slot, pages.
+    slots: Vec<(u32, u32, u32)>,
+}
+
+impl Order {
+    fn pages(&self) -> usize {
+        self.slots.iter().map(|(_, _, pages)| *pages as usize).sum()
+    }
+}
+
+/// Where to read.
+pub(crate) struct Source<'a> {
+    pub(crate) store: &'a dyn Store,
+    pub(crate) header: &'a StoreHeader,
+    pub(crate) hash: HashKind,
+    pub(crate) page_bytes: u32,
+    pub(crate) threads: usize,
+}
+
+/// The exchange of one restart.
+pub(crate) struct Exchange<'a> {
+    team: &'a Team,
+    source: Source<'a>,
+    /// What this rank wants, by owner.
+    wants: Vec<Order>,
+    /// Numbers of the wanted pages of each owner in the image's own order.
+    numbers: Vec<Vec<u32>>,
+    /// What others want of this rank, by rank.
+    serves: Vec<Vec<Slots>>,
+    reader: Result<SlotReader>,
+}
+
+impl<'a> Exchange<'a> {
+    /// Step 1.
+    pub(crate) fn start(team: &'a Team, source: Source<'a>, image: &Unproven) -> Result<Self> {
+        let (wants, numbers) = sort_by_owner(image, team.size());
+        let orders: Vec<Order> = team.exchange(&wants)?;
+        let (reader, serves) = open_ordered(&source, orders);
+        Ok(Self { team, source, wants, numbers, serves, reader })
+    }
+
+    /// Step 2: the hashes of the wanted pages, in the order in which the image wants them.
+    pub(crate) fn hashes(&self) -> Result<Vec<u8>> {
+        let answers: Vec<Vec<u8>> = self
+            .serves
+            .iter()
+            .map(|slots| match &self.reader {
+                Ok(reader) => collect_hashes(reader, slots),
+                Err(_) => Vec::new(),
+            })
+            .collect();
+        let told = self.team.comm().all_to_all(answers)?;
+        let hash_bytes = self.source.hash.bytes();
+        let pages: usize = self.numbers.iter().map(Vec::len).sum();
+        let mut hashes = vec![0; pages * hash_bytes];
+        for (owner, (told, numbers)) in told.iter().zip(&self.numbers).enumerate() {
+            if told.len() != numbers.len() * hash_bytes {
+                return Err(Error::NoPages { owner });
+            }
+            for (hash, at) in told.chunks_exact(hash_bytes).zip(numbers) {
+                hashes[*at as usize * hash_bytes..][..hash_bytes].copy_from_slice(hash);
+            }
+        }
+        Ok(hashes)
+    }
+
+    /// What this rank failed with as an owner.
+    pub(crate) fn check(&self) -> Result<()> {
+        match &self.reader {
+            Ok(_) => Ok(()),
+            Err(error) => Err(error.clone()),
+        }
+    }
+
+    /// Step 3.
+    pub(crate) fn pages(
+        &mut self,
+        rebuild: &Rebuild,
+        sink: &MemorySink<'_>,
+        wanted: impl Fn(usize) -> bool,
+    ) -> Result<()> {
+        let page_bytes = self.source.page_bytes as usize;
+        let per_rank = (ROUND_BYTES / (self.team.size() * page_bytes)).max(1);
+        let longest = self.wants.iter().map(Order::pages).max().unwrap_or(0);
+        let rounds = standfast_comm::collective::all_max(
+            self.team.comm(),
+            longest.div_ceil(per_rank) as u64,
+        )?;
+        let mut outcome = Ok(());
+        for round in 0..rounds as usize {
+            let served = self.serve(round * per_rank, per_rank);
+            let served = served.unwrap_or_else(|error| {
+                self.reader = Err(error);
+                vec![Vec::new(); self.team.size()]
+            });
+            let told = self.team.comm().all_to_all(served)?;
+            if outcome.is_ok() {
+                outcome = self.take(rebuild, sink, &wanted, round * per_rank, per_rank, told);
+            }
+        }
+        self.check()?;
+        outcome
+    }
+
+    /// The pages of one round, by rank.
+    fn serve(&mut self, from: usize, pages: usize) -> Result<Vec<Vec<u8>>> {
+        let page_bytes = self.source.page_bytes as usize;
+        let reader = self.reader.as_mut().map_err(|error| error.clone())?;
+        let lists: Vec<Vec<Slots>> =
+            self.serves.iter().map(|slots| part_of(slots, from, pages)).collect();
+        let mut buffers: Vec<Vec<u8>> =
+            lists.iter().map(|list| vec![0; count(list) * page_bytes]).collect();
+        reader.read(&lists, buffers.iter_mut().map(Vec::as_mut_slice).collect())?;
+        Ok(buffers)
+    }
+
+    /// Puts the pages of one round in their places.
+    fn take(
+        &self,
+        rebuild: &Rebuild,
+        sink: &MemorySink<'_>,
+        wanted: &impl Fn(usize) -> bool,
+        from: usize,
+        pages: usize,
+        told: Vec<Vec<u8>>,
+    ) -> Result<()> {
+        let page_bytes = self.source.page_bytes as usize;
+        for (owner, (told, numbers)) in told.iter().zip(&self.numbers).enumerate() {
+            let end = (from + pages).min(numbers.len());
+            let numbers = &numbers[from.min(end)..end];
+            if told.len() != numbers.len() * page_bytes {
+                return Err(Error::NoPages { owner });
+            }
+            for (page, at) in told.chunks_exact(page_bytes).zip(numbers) {
+                let taken = rebuild.take_remote(sink, wanted, *at as usize, page);
+                taken.map_err(|failed: Failed<_>| standfast_restart::Error::from(failed))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Orders for each owner, and the numbers of their pages in the order of the image.
+fn sort_by_owner(image: &Unproven, size: usize) -> (Vec<Order>, Vec<Vec<u32>>) {
+    let mut orders: Vec<Order> = (0..size).map(|_| Order::default()).collect();
+    let mut numbers: Vec<Vec<u32>> = vec![Vec::new(); size];
+    let segments = &image.image().segments;
+    let mut next = 0;
+    for slots in image.wanted() {
+        let segment = segments[slots.segment as usize];
+        let owner = segment.rank.0 as usize;
+        let order = &mut orders[owner];
+        if order.segments.last() != Some(&segment) {
+            order.segments.push(segment);
+        }
+        order.slots.push((order.segments.len() as u32 - 1, slots.slot, slots.pages));
+        numbers[owner].extend(next..next + slots.pages);
+        next += slots.pages;
+    }
+    (orders, numbers)
+}
+
+/// Opens what others want of this rank; their slots name the segments by place.
+fn open_ordered(source: &Source<'_>, orders: Vec<Order>) -> (Result<SlotReader>, Vec<Vec<Slots>>) {
+    let mut segments: Vec<SegmentRef> = Vec::new();
+    let mut serves = Vec::with_capacity(orders.len());
+    for order in orders {
+        let places: Vec<u32> = order
+            .segments
+            .iter()
+            .map(|wanted| match segments.iter().position(|segment| segment.id == wanted.id) {
+                Some(at) => at as u32,
+                None => {
+                    segments.push(*wanted);
+                    segments.len() as u32 - 1
+                }
+            })
+            .collect();
+        let slots = order.slots.iter().map(|(segment, slot, pages)| Slots {
+            // A place that does not exist stays one: reading refuses it.
+            segment: places.get(*segment as usize).copied().unwrap_or(u32::MAX),
+            slot: *slot,
+            pages: *pages,
+        });
+        serves.push(slots.collect());
+    }
+    let Source { store, header, hash, page_bytes, threads } = *source;
+    let reader = SlotReader::open(store, header, (hash, page_bytes), segments, threads);
+    (reader.map_err(Error::from), serves)
+}
+
+/// The hashes of slots, or nothing if they are nonsense.
+fn collect_hashes(reader: &SlotReader, slots: &[Slots]) -> Vec<u8> {
+    let mut hashes = Vec::new();
+    for slots in slots {
+        match reader.hashes(*slots) {
+            Ok(own) => hashes.extend_from_slice(own),
+            Err(_) => return Vec::new(),
+        }
+    }
+    hashes
+}
+
+fn count(list: &[Slots]) -> usize {
+    list.iter().map(|slots| slots.pages as usize).sum()
+}
+
+/// The slots of the pages from this number on, so many at most.
+fn part_of(list: &[Slots], from: usize, pages: usize) -> Vec<Slots> {
+    let mut part = Vec::new();
+    let (mut skip, mut left) = (from, pages);
+    for slots in list {
+        let own = slots.pages as usize;
+        if skip >= own {
+            skip -= own;
+            continue;
+        }
+        let count = (own - skip).min(left);
+        if count == 0 {
+            break;
+        }
+        let slot = slots.slot + skip as u32;
+        part.push(Slots { segment: slots.segment, slot, pages: count as u32 });
+        left -= count;
+        skip = 0;
+    }
+    part
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn rounds_cover_every_slot_once(
+            runs in proptest::collection::vec((0u32..3, 0u32..100, 1u32..20), 0..20),
+            pages in 1usize..30,
+        ) {
+            let list: Vec<Slots> = runs
+                .into_iter()
+                .map(|(segment, slot, pages)| Slots { segment, slot, pages })
+                .collect();
+            let each = |list: &[Slots]| -> Vec<(u32, u32)> {
+                let of = |slots: &Slots| {
+                    let segment = slots.segment;
+                    (slots.slot..slots.slot + slots.pages).map(move |slot| (segment, slot))
+                };
+                list.iter().flat_map(of).collect()
+            };
+            let rounds = count(&list).div_ceil(pages);
+            let parts: Vec<Vec<Slots>> =
+                (0..rounds).map(|round| part_of(&list, round * pages, pages)).collect();
+            prop_assert!(parts.iter().all(|part| count(part) <= pages));
+            prop_assert_eq!(each(&parts.concat()), each(&list));
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! The codec on the device.
+
+use standfast_format::FilterKind;
+
+use crate::deflate::{CHUNK_BYTES, element_bytes};
+use crate::device::{Args, DeviceBuffer, DeviceSlice, Gpu, Shape, Stream};
+use crate::error::Result;
+use crate::kernels::{DEFLATE, Kernel};
+use crate::packed::{Packed, Slots};
+use crate::pages;
+
+/// A chunk's slot, threads and shared memory of a block; as in the source.
+const SLOT_BYTES: usize = CHUNK_BYTES + 16;
+const THREADS: u32 = 512;
+const SHARED_BYTES: u32 = 110 * 1024;
+/// Blocks that fit on a multiprocessor at a time.
+const BLOCKS_EACH: u32 = 2;
+
+const DEFLATE_CHUNKS: Kernel = Kernel::new(&DEFLATE, "deflate_chunks").shared(SHARED_BYTES);
+#[cfg(test)]
+pub(crate) const KERNELS: &[Kernel] = &[DEFLATE_CHUNKS];
+
+/// Compresses on the device, with memory of its own for inputs of up to a given size.
+pub struct DeviceDeflate {
+    filter: FilterKind,
+    slots: Slots,
+    scratch: DeviceBuffer,
+    blocks: u32,
+    chunks: u64,
+}
+
+impl DeviceDeflate {
+    /// For inputs of up to `bytes_max`, each chunk filtered first. Takes that much device memory and 256 KiB for each block
+    /// that runs at a time.
+    pub fn new(gpu: &Gpu, filter: FilterKind, bytes_max: usize) -> Result<Self> {
+        let blocks = gpu.multiprocessors() * BLOCKS_EACH;
+        Ok(DeviceDeflate {
+            filter,
+            slots: Slots::new(gpu, bytes_max, CHUNK_BYTES, SLOT_BYTES)?,
+            scratch: gpu.allocate("matches", blocks as usize * CHUNK_BYTES * 4)?,
+            blocks,
+            chunks: 0,
+        })
+    }
+
+    /// Room that the output of `bytes` of input must have.
+    pub fn out_bytes_max(bytes: usize) -> usize {
+        bytes.div_ceil(CHUNK_BYTES) * SLOT_BYTES
+    }
+
+    /// Queues compressing; [`packed`](Self::packed) tells the outcome after the stream was waited
+    /// for. Every chunk of `out` is a raw Deflate stream of the filtered chunk: what a block with
+    /// codec Deflate and this filter holds.
+    pub fn queue_encode(
+        &mut self,
+        stream: &Stream,
+        input: DeviceSlice<'_>,
+        out: DeviceSlice<'_>,
+    ) -> Result<()> {
+        self.chunks = self.slots.admit(input, out)?;
+        let args = Args::new()
+            .slice(input)
+            .word(input.bytes() as u64)
+            .half(element_bytes(self.filter) as u32)
+            .slice(self.scratch.slice())
+            .slice(self.slots.slots.slice())
+            .slice(self.slots.sizes.slice());
+        let blocks = self.chunks.min(u64::from(self.blocks));
+        let shape = Shape::blocks(blocks, THREADS).shared(SHARED_BYTES);
+        // SAFETY: the kernels' arguments in order; `scratch` serves as many blocks as are
+        // started, and `admit` checked that all chunks fit.
+        unsafe {
+            stream.launch(DEFLATE_CHUNKS, shape, args)?;
+            self.slots.queue_starts(stream, self.chunks)?;
+            pages::queue_pack(
+                stream,
+                self.slots.slots.slice(),
+                SLOT_BYTES as u64,
+                self.slots.sizes.slice(),
+                self.slots.starts.slice(),
+                self.chunks,
+                out,
+            )
+        }
+    }
+
+    /// Lengths of the chunks of the last call, after its stream was waited for.
+    pub fn packed(&self) -> Packed {
+        self.slots.packed(self.chunks)
+    }
+}

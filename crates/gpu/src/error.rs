@@ -1,0 +1,213 @@
+//! What can go wrong on the device, and why there may be none.
+
+use cudarc::driver::DriverError;
+use cudarc::driver::sys::CUresult;
+use standfast_format::Kind;
+
+/// Result of work on the device.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why work on the device failed. After any of these the CPU can do the same work.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The device has not enough free memory.
+    #[error("out of device memory: {bytes} bytes for {what}")]
+    OutOfMemory {
+        /// What the memory was for.
+        what: &'static str,
+        /// Bytes asked for.
+        bytes: usize,
+    },
+    /// The device is gone, or a fault made its context useless.
+    #[error("the device was lost while {what}: {code}")]
+    Lost {
+        /// What was being done.
+        what: &'static str,
+        /// The driver's name of the failure.
+        code: String,
+    },
+    /// The driver refused.
+    #[error("{what} failed: {code}")]
+    Driver {
+        /// What was being done.
+        what: &'static str,
+        /// The driver's name of the failure.
+        code: String,
+    },
+    /// A kernel did not compile on this machine.
+    #[error("kernel {name} does not compile here: {log}")]
+    Compile {
+        /// The source's name.
+        name: &'static str,
+        /// What the compiler said.
+        log: String,
+    },
+    /// Compressed bytes are not what the encoder writes.
+    #[error("{codec} data are damaged: {why}")]
+    Damaged {
+        /// The codec.
+        codec: &'static str,
+        /// What is wrong.
+        why: String,
+    },
+    /// The caller asked for something that cannot be.
+    #[error("{what}")]
+    Invalid {
+        /// What is wrong with it.
+        what: String,
+    },
+}
+
+impl Error {
+    /// The kind of this failure.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Error::OutOfMemory { .. } => Kind::Full,
+            Error::Lost { .. } | Error::Driver { .. } => Kind::Io,
+            Error::Compile { .. } => Kind::Unsupported,
+            Error::Damaged { .. } => Kind::Corrupt,
+            Error::Invalid { .. } => Kind::Invalid,
+        }
+    }
+
+    /// Whether the device, not the data or the caller, is at fault: the CPU would succeed.
+    pub fn is_device_fault(&self) -> bool {
+        !matches!(self, Error::Damaged { .. } | Error::Invalid { .. })
+    }
+
+    pub(crate) fn of(what: &'static str) -> impl FnOnce(DriverError) -> Error {
+        move |error| {
+            let code = name_of(error);
+            match is_fatal(error.0) {
+                true => Error::Lost { what, code },
+                false => Error::Driver { what, code },
+            }
+        }
+    }
+
+    pub(crate) fn of_memory(what: &'static str, bytes: usize) -> impl FnOnce(DriverError) -> Error {
+        move |error| match error.0 {
+            CUresult::CUDA_ERROR_OUT_OF_MEMORY => Error::OutOfMemory { what, bytes },
+            _ => Error::of(what)(error),
+        }
+    }
+
+    pub(crate) fn damaged(codec: &'static str, why: impl Into<String>) -> Error {
+        Error::Damaged { codec, why: why.into() }
+    }
+
+    pub(crate) fn invalid(what: impl Into<String>) -> Error {
+        Error::Invalid { what: what.into() }
+    }
+}
+
+/// Why no GPU is used. Everything works without one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Unavailable {
+    /// No CUDA driver is installed.
+    #[error("no NVIDIA driver (libcuda) on this machine")]
+    NoDriver,
+    /// The driver is older than what the kernels are compiled for.
+    #[error("the NVIDIA driver supports CUDA {found}, {needed} is needed")]
+    DriverTooOld {
+        /// The CUDA version of the driver.
+        found: Version,
+        /// The oldest that will do.
+        needed: Version,
+    },
+    /// The run-time compiler is not installed.
+    #[error("no NVRTC library on this machine (part of the CUDA toolkit)")]
+    NoCompiler,
+    /// A driver, but no device; or devices hidden from this process.
+    #[error("no CUDA device")]
+    NoDevice,
+    /// The device lacks instructions that the kernels use.
+    #[error("{name} has compute capability {found}, {needed} is needed")]
+    DeviceTooOld {
+        /// The device.
+        name: String,
+        /// What it can.
+        found: Version,
+        /// The least that will do.
+        needed: Version,
+    },
+    /// Not even a context fits on the device.
+    #[error("the device has no memory left for a context")]
+    OutOfMemory,
+    /// The driver failed in another way.
+    #[error("the driver failed: {code}")]
+    Failed {
+        /// The driver's name of the failure.
+        code: String,
+    },
+}
+
+impl Unavailable {
+    pub(crate) fn of(error: DriverError) -> Self {
+        match error.0 {
+            CUresult::CUDA_ERROR_NO_DEVICE | CUresult::CUDA_ERROR_INVALID_DEVICE => {
+                Unavailable::NoDevice
+            }
+            CUresult::CUDA_ERROR_OUT_OF_MEMORY => Unavailable::OutOfMemory,
+            // What a driver library without its kernel module answers.
+            CUresult::CUDA_ERROR_STUB_LIBRARY => Unavailable::NoDriver,
+            _ => Unavailable::Failed { code: name_of(error) },
+        }
+    }
+}
+
+/// A version of two numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version {
+    /// Before the point.
+    pub major: u32,
+    /// After it.
+    pub minor: u32,
+}
+
+impl std::fmt::Display for Version {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
+fn name_of(error: DriverError) -> String {
+    match error.error_name() {
+        Ok(name) => name.to_string_lossy().into_owned(),
+        Err(_) => format!("{:?}", error.0),
+    }
+}
+
+/// Failures after which the context answers nothing else any more.
+fn is_fatal(code: CUresult) -> bool {
+    matches!(
+        code,
+        CUresult::CUDA_ERROR_DEINITIALIZED
+            | CUresult::CUDA_ERROR_DEVICE_UNAVAILABLE
+            | CUresult::CUDA_ERROR_ECC_UNCORRECTABLE
+            | CUresult::CUDA_ERROR_CONTEXT_IS_DESTROYED
+            | CUresult::CUDA_ERROR_ILLEGAL_ADDRESS
+            | CUresult::CUDA_ERROR_ILLEGAL_INSTRUCTION
+            | CUresult::CUDA_ERROR_MISALIGNED_ADDRESS
+            | CUresult::CUDA_ERROR_LAUNCH_TIMEOUT
+            | CUresult::CUDA_ERROR_LAUNCH_FAILED
+            | CUresult::CUDA_ERROR_HARDWARE_STACK_ERROR
+            | CUresult::CUDA_ERROR_UNKNOWN
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_device_faults_call_for_the_cpu() {
+        let full = Error::OutOfMemory { what: "slots", bytes: 1 };
+        assert!(full.is_device_fault());
+        assert_eq!(full.kind(), Kind::Full);
+        assert!(!Error::damaged("float", "short").is_device_fault());
+        assert!(!Error::invalid("no page").is_device_fault());
+    }
+}

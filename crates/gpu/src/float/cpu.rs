@@ -1,0 +1,449 @@
+//! The codec on the CPU: the reference of `kernels/float.cu`, step by step, to the same bytes.
+//!
+//! Written for clarity: a restart decodes with it where no GPU is at hand.
+//!
+//! encode: sample -> transform and candidate planes -> counts -> frequencies -> segments.
+
+use crate::error::{Error, Result};
+use crate::float::Element;
+use crate::float::format::{
+    ESCAPED, FREQUENCIES_BYTES, Header, LANES, Mode, PROBABILITY, PROBABILITY_BITS, Plane,
+    SEGMENT_BYTES, SEGMENTS, STATE_MIN, STATES_BYTES, SYMBOLS, Transform,
+};
+use crate::log2_256;
+use crate::packed::aligned;
+
+/// Rounds of a segment that are looked at before anything is decided.
+const SAMPLED_ROUNDS: usize = 4;
+/// A round's words never take more bytes; a segment whose words come closer to the end of the
+/// encoder's slot is stored as it is.
+const ROUND_BYTES_MAX: usize = 512;
+const SEGMENT_SLOT: usize = STATES_BYTES + SEGMENT_BYTES + 2 * ROUND_BYTES_MAX;
+
+type Counts = [u32; SYMBOLS];
+
+/// Numbers of one chunk as integers.
+struct Numbers {
+    element: Element,
+    values: Vec<u64>,
+}
+
+impl Numbers {
+    fn of(chunk: &[u8], element: Element) -> Self {
+        let values = chunk
+            .chunks_exact(element.bytes())
+            .map(|bytes| bytes.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte)));
+        Numbers { element, values: values.collect() }
+    }
+
+    fn segment(&self, segment: usize) -> &[u64] {
+        let most = SEGMENT_BYTES / self.element.bytes();
+        let first = (segment * most).min(self.values.len());
+        &self.values[first..(first + most).min(self.values.len())]
+    }
+
+    fn segments(&self) -> impl Iterator<Item = &[u64]> {
+        (0..SEGMENTS).map(|segment| self.segment(segment))
+    }
+}
+
+/// Numbers that all lanes take in one round.
+fn round_elements(element: Element) -> usize {
+    LANES * 8 / element.bytes()
+}
+
+/// One number of a segment as it is coded.
+fn coded(segment: &[u64], at: usize, transform: Transform, element: Element) -> u64 {
+    let bits = 8 * element.bytes() as u32;
+    let mask = u64::MAX >> (64 - bits);
+    let value = segment[at];
+    match transform {
+        Transform::Rotate => (value << 1 | value >> (bits - 1)) & mask,
+        Transform::Delta => {
+            let before = if at > 0 { segment[at - 1] } else { 0 };
+            let delta = value.wrapping_sub(before) & mask;
+            (delta << 1 ^ 0_u64.wrapping_sub(delta >> (bits - 1))) & mask
+        }
+    }
+}
+
+/// The number that [`coded`] made this of; `before` is the number ahead of it.
+fn uncoded(coded: u64, before: u64, transform: Transform, element: Element) -> u64 {
+    let bits = 8 * element.bytes() as u32;
+    let mask = u64::MAX >> (64 - bits);
+    match transform {
+        Transform::Rotate => (coded >> 1 | coded << (bits - 1)) & mask,
+        Transform::Delta => {
+            let delta = coded >> 1 ^ 0_u64.wrapping_sub(coded & 1);
+            before.wrapping_add(delta) & mask
+        }
+    }
+}
+
+fn plane_of(coded: u64, plane: usize) -> u8 {
+    (coded >> (8 * plane)) as u8
+}
+
+pub(super) fn encode_chunk(chunk: &[u8], element: Element) -> Vec<u8> {
+    let numbers = Numbers::of(chunk, element);
+    let (transform, candidates) = choose(&numbers);
+    let mut planes = [Plane::Raw; 8];
+    let mut codes: Vec<Code> = Vec::new();
+    for plane in (0..element.bytes()).filter(|plane| candidates[*plane]) {
+        let counts = count_plane(&numbers, transform, plane);
+        let (outcome, code) = decide(&counts);
+        planes[plane] = outcome;
+        codes.extend(code);
+    }
+    let mut header = Header {
+        mode: Mode::Coded,
+        transform,
+        element,
+        elements: numbers.values.len(),
+        planes,
+        tail: chunk[numbers.values.len() * element.bytes()..].to_vec(),
+        words: [0; SEGMENTS],
+    };
+    let segments: Vec<Vec<u8>> = (0..SEGMENTS)
+        .map(|segment| match encode_segment(numbers.segment(segment), &header, &codes) {
+            Some((bytes, words)) => {
+                header.words[segment] = words;
+                bytes
+            }
+            None => {
+                header.words[segment] = ESCAPED;
+                escaped(chunk, &header, segment)
+            }
+        })
+        .collect();
+    seal(chunk, header, &codes, &segments)
+}
+
+fn seal(chunk: &[u8], mut header: Header, codes: &[Code], segments: &[Vec<u8>]) -> Vec<u8> {
+    if header.coded_bytes() >= crate::float::CHUNK_HEADER_BYTES + chunk.len() {
+        header.mode = Mode::Stored;
+        return [&header.to_bytes(), chunk].concat();
+    }
+    let mut bytes = header.to_bytes().to_vec();
+    for code in codes {
+        bytes.extend(code.frequencies.iter().flat_map(|count| (*count as u16).to_le_bytes()));
+    }
+    segments.iter().for_each(|segment| bytes.extend(segment));
+    assert_eq!(bytes.len(), header.coded_bytes(), "a chunk as its header says");
+    bytes
+}
+
+/// The transform that makes the sample smaller, and the planes that are worth counting.
+fn choose(numbers: &Numbers) -> (Transform, [bool; 8]) {
+    let estimates = [Transform::Rotate, Transform::Delta].map(|transform| {
+        let mut pays = [false; 8];
+        let mut sum = 0;
+        for (plane, pays) in pays.iter_mut().enumerate().take(numbers.element.bytes()) {
+            let (cost, samples) = sampled_cost(numbers, transform, plane);
+            sum += cost;
+            *pays = cost < samples * 2048;
+        }
+        (transform, sum, pays)
+    });
+    let [rotate, delta] = estimates;
+    let best = if delta.1 < rotate.1 { delta } else { rotate };
+    (best.0, best.2)
+}
+
+/// Bits (in 1/256) of a plane of the sample, 8 a symbol where coding hardly pays; and symbols.
+fn sampled_cost(numbers: &Numbers, transform: Transform, plane: usize) -> (u32, u32) {
+    let round = round_elements(numbers.element);
+    let mut counts = [0; SYMBOLS];
+    for segment in numbers.segments() {
+        let rounds = segment.len().div_ceil(round);
+        let step = (rounds / SAMPLED_ROUNDS).max(1);
+        for first in (0..SAMPLED_ROUNDS).map(|k| k * step).filter(|first| *first < rounds) {
+            for at in first * round..((first + 1) * round).min(segment.len()) {
+                let number = coded(segment, at, transform, numbers.element);
+                counts[usize::from(plane_of(number, plane))] += 1;
+            }
+        }
+    }
+    let samples: u32 = counts.iter().sum();
+    if samples == 0 {
+        return (0, 0);
+    }
+    let weighted: u32 =
+        counts.iter().filter(|count| **count > 0).map(|count| count * log2_256(*count)).sum();
+    let cost = samples * log2_256(samples) - weighted;
+    (if cost > samples * 1920 { samples * 2048 } else { cost }, samples)
+}
+
+fn count_plane(numbers: &Numbers, transform: Transform, plane: usize) -> Counts {
+    let mut counts = [0; SYMBOLS];
+    for segment in numbers.segments() {
+        for at in 0..segment.len() {
+            let number = coded(segment, at, transform, numbers.element);
+            counts[usize::from(plane_of(number, plane))] += 1;
+        }
+    }
+    counts
+}
+
+/// A plane's code.
+struct Code {
+    frequencies: Counts,
+    starts: Counts,
+}
+
+impl Code {
+    fn of(frequencies: Counts) -> Self {
+        let mut starts = [0; SYMBOLS];
+        let mut sum = 0;
+        for (start, frequency) in starts.iter_mut().zip(frequencies) {
+            *start = sum;
+            sum += frequency;
+        }
+        Code { frequencies, starts }
+    }
+}
+
+/// What becomes of a counted plane.
+fn decide(counts: &Counts) -> (Plane, Option<Code>) {
+    let total: u32 = counts.iter().sum();
+    let mut used = (0..SYMBOLS).filter(|symbol| counts[*symbol] > 0);
+    if let (Some(only), None) = (used.next(), used.next()) {
+        return (Plane::Constant(only as u8), None);
+    }
+    let frequencies = normalise(counts, total);
+    let bits: u32 = (0..SYMBOLS)
+        .filter(|symbol| counts[*symbol] > 0)
+        .map(|at| counts[at] * ((PROBABILITY_BITS << 8) - log2_256(frequencies[at])))
+        .sum();
+    if (bits >> 8) / 8 + FREQUENCIES_BYTES as u32 >= total - total / 32 {
+        return (Plane::Raw, None);
+    }
+    (Plane::Coded, Some(Code::of(frequencies)))
+}
+
+/// Frequencies that sum to [`PROBABILITY`], at least 1 for every symbol that occurs: the largest
+/// factor that stays below it, and what is left for the most frequent symbol.
+fn normalise(counts: &Counts, total: u32) -> Counts {
+    let scaled =
+        |factor: u32| counts.map(|count| if count > 0 { (count * factor >> 20).max(1) } else { 0 });
+    let mut high = (PROBABILITY << 20) / total;
+    let mut low = high - high / 8;
+    while low < high {
+        let middle = low + (high - low).div_ceil(2);
+        if scaled(middle).iter().sum::<u32>() <= PROBABILITY {
+            low = middle;
+        } else {
+            high = middle - 1;
+        }
+    }
+    let mut frequencies = scaled(low);
+    let rest = PROBABILITY - frequencies.iter().sum::<u32>();
+    let most = (0..SYMBOLS).rev().max_by_key(|symbol| counts[*symbol]).expect("256 symbols");
+    frequencies[most] += rest;
+    frequencies
+}
+
+/// Raw planes, states and words of a segment; `None` where it does not fit its slot.
+fn encode_segment(segment: &[u64], header: &Header, codes: &[Code]) -> Option<(Vec<u8>, u32)> {
+    let element = header.element;
+    let stride = aligned(segment.len());
+    let mut bytes = Vec::new();
+    for plane in (0..element.bytes()).filter(|plane| header.planes[*plane] == Plane::Raw) {
+        let symbols = (0..segment.len())
+            .map(|at| plane_of(coded(segment, at, header.transform, element), plane));
+        bytes.extend(symbols);
+        bytes.resize(aligned(bytes.len()), 0);
+    }
+    let coded_planes: Vec<usize> =
+        (0..element.bytes()).filter(|plane| header.planes[*plane] == Plane::Coded).collect();
+    let (states, words) =
+        encode_words(segment, header, &coded_planes, codes, header.raw_planes() * stride)?;
+    let count = words.len() as u32;
+    if !coded_planes.is_empty() {
+        bytes.extend(states.iter().flat_map(|state| state.to_le_bytes()));
+        bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+        bytes.resize(aligned(bytes.len()), 0);
+    }
+    Some((bytes, count))
+}
+
+/// Codes backwards, so that the decoder goes forwards.
+fn encode_words(
+    segment: &[u64],
+    header: &Header,
+    planes: &[usize],
+    codes: &[Code],
+    raw_bytes: usize,
+) -> Option<([u32; LANES], Vec<u16>)> {
+    let per_lane = 8 / header.element.bytes();
+    let round_elements = round_elements(header.element);
+    let mut states = [STATE_MIN; LANES];
+    let mut words: Vec<u16> = Vec::new();
+    for round in (0..segment.len().div_ceil(round_elements)).rev() {
+        if SEGMENT_SLOT - 2 * words.len() < STATES_BYTES + raw_bytes + ROUND_BYTES_MAX {
+            return None;
+        }
+        for within in (0..per_lane).rev() {
+            for (plane, code) in planes.iter().zip(codes).rev() {
+                for lane in (0..LANES).rev() {
+                    let at = round * round_elements + lane * per_lane + within;
+                    if at >= segment.len() {
+                        continue;
+                    }
+                    let number = coded(segment, at, header.transform, header.element);
+                    let symbol = usize::from(plane_of(number, *plane));
+                    push(&mut states[lane], code, symbol, &mut words);
+                }
+            }
+        }
+    }
+    words.reverse();
+    Some((states, words))
+}
+
+fn push(state: &mut u32, code: &Code, symbol: usize, words: &mut Vec<u16>) {
+    let (frequency, start) = (code.frequencies[symbol], code.starts[symbol]);
+    if *state >= frequency << 20 {
+        words.push(*state as u16);
+        *state >>= 16;
+    }
+    *state = (*state / frequency << PROBABILITY_BITS) + *state % frequency + start;
+}
+
+fn escaped(chunk: &[u8], header: &Header, segment: usize) -> Vec<u8> {
+    let bytes = header.segment_elements(segment) * header.element.bytes();
+    let mut raw = chunk[segment * SEGMENT_BYTES..][..bytes].to_vec();
+    raw.resize(aligned(bytes), 0);
+    raw
+}
+
+/// Appends the numbers of a chunk, `raw_bytes` bytes of them.
+pub(super) fn decode_chunk(
+    chunk: &[u8],
+    element: Element,
+    raw_bytes: usize,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    let header = Header::parse(chunk, element, raw_bytes)?;
+    let mut rest = &chunk[super::CHUNK_HEADER_BYTES..];
+    if header.mode == Mode::Stored {
+        out.extend(rest);
+        return Ok(());
+    }
+    let mut tables = Vec::new();
+    for _ in 0..header.coded_planes() {
+        let (frequencies, after) = rest.split_at(FREQUENCIES_BYTES);
+        tables.push(decoding_table(frequencies)?);
+        rest = after;
+    }
+    for segment in 0..SEGMENTS {
+        let (bytes, after) = rest.split_at(header.segment_bytes(segment));
+        if header.words[segment] == ESCAPED {
+            out.extend(&bytes[..header.segment_elements(segment) * element.bytes()]);
+        } else {
+            decode_segment(bytes, &header, segment, &tables, out)?;
+        }
+        rest = after;
+    }
+    out.extend(&header.tail);
+    Ok(())
+}
+
+/// For every value of a state's low bits: symbol, frequency, and place within the frequency.
+type Table = Vec<(u8, u32, u32)>;
+
+fn decoding_table(frequencies: &[u8]) -> Result<Table> {
+    let (frequencies, _) = frequencies.as_chunks::<2>();
+    let frequencies = frequencies.iter().map(|bytes| u32::from(u16::from_le_bytes(*bytes)));
+    if frequencies.clone().sum::<u32>() != PROBABILITY {
+        return Err(Error::damaged("float", "frequencies do not add up"));
+    }
+    let of_symbol = |(symbol, frequency): (usize, u32)| {
+        (0..frequency).map(move |place| (symbol as u8, frequency, place))
+    };
+    Ok(frequencies.enumerate().flat_map(of_symbol).collect())
+}
+
+fn decode_segment(
+    bytes: &[u8],
+    header: &Header,
+    segment: usize,
+    tables: &[Table],
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    let count = header.segment_elements(segment);
+    let mut coded = vec![0_u64; count];
+    let mut raw = bytes.chunks(aligned(count).max(1));
+    for plane in 0..header.element.bytes() {
+        match header.planes[plane] {
+            Plane::Coded => {}
+            Plane::Constant(value) => {
+                coded.iter_mut().for_each(|number| *number |= u64::from(value) << (8 * plane));
+            }
+            Plane::Raw if count > 0 => {
+                let symbols = raw.next().expect("the header counted the raw planes");
+                for (number, symbol) in coded.iter_mut().zip(symbols) {
+                    *number |= u64::from(*symbol) << (8 * plane);
+                }
+            }
+            Plane::Raw => {}
+        }
+    }
+    if !tables.is_empty() {
+        let words = &bytes[header.raw_planes() * aligned(count)..];
+        decode_words(words, header, segment, tables, &mut coded)?;
+    }
+    let mut before = 0;
+    for number in coded {
+        before = uncoded(number, before, header.transform, header.element);
+        out.extend(&before.to_le_bytes()[..header.element.bytes()]);
+    }
+    Ok(())
+}
+
+fn decode_words(
+    bytes: &[u8],
+    header: &Header,
+    segment: usize,
+    tables: &[Table],
+    coded: &mut [u64],
+) -> Result<()> {
+    let (states, words) = bytes.split_at(STATES_BYTES);
+    let (states, _) = states.as_chunks::<4>();
+    let mut states: Vec<u32> = states.iter().map(|state| u32::from_le_bytes(*state)).collect();
+    let (words, _) = words.as_chunks::<2>();
+    let mut words =
+        words[..header.words[segment] as usize].iter().map(|word| u16::from_le_bytes(*word));
+    let planes: Vec<usize> = (0..8).filter(|plane| header.planes[*plane] == Plane::Coded).collect();
+    let per_lane = 8 / header.element.bytes();
+    let round_elements = round_elements(header.element);
+    for round in 0..coded.len().div_ceil(round_elements) {
+        for within in 0..per_lane {
+            for (plane, table) in planes.iter().zip(tables) {
+                for (lane, state) in states.iter_mut().enumerate() {
+                    let at = round * round_elements + lane * per_lane + within;
+                    if at < coded.len() {
+                        let symbol = pull(state, table, &mut words)?;
+                        coded[at] |= u64::from(symbol) << (8 * plane);
+                    }
+                }
+            }
+        }
+    }
+    if words.next().is_some() || states.iter().any(|state| *state != STATE_MIN) {
+        return Err(Error::damaged("float", "a segment does not come out even"));
+    }
+    Ok(())
+}
+
+fn pull(state: &mut u32, table: &Table, words: &mut impl Iterator<Item = u16>) -> Result<u8> {
+    let (symbol, frequency, place) = table[(*state & (PROBABILITY - 1)) as usize];
+    let decoded = frequency.wrapping_mul(*state >> PROBABILITY_BITS).wrapping_add(place);
+    *state = decoded;
+    if decoded < STATE_MIN {
+        let word =
+            words.next().ok_or_else(|| Error::damaged("float", "a segment's words are missing"))?;
+        *state = decoded << 16 | u32::from(word);
+    }
+    Ok(symbol)
+}

@@ -1,0 +1,53 @@
+//! Hashing, erasure coding and compression on an NVIDIA GPU, each with a CPU reference.
+//!
+//! Data: device memory of the program, or host memory in pieces -> kernels -> digests, parity,
+//! compressed chunks -> pinned host buffers. docs/GPU.md has the formats, what runs where, and
+//! measured figures.
+//!
+//! The driver and the compiler are loaded at run time: this crate builds and its CPU halves work
+//! on machines without either, and [`Gpu::open`] says what is missing. Whatever the device writes
+//! a CPU alone can read, so a restart needs no GPU.
+//!
+//! ```
+//! use standfast_gpu::float::{self, Element};
+//!
+//! let numbers: Vec<u8> = (0..1000).flat_map(|i| f64::from(i).to_le_bytes()).collect();
+//! let stream = float::encode(&numbers, Element::F64);
+//! assert!(stream.len() < numbers.len());
+//! assert_eq!(float::decode(&stream)?, numbers);
+//! # Ok::<(), standfast_gpu::Error>(())
+//! ```
+//!
+//! What it is not: a general GPU toolkit, or a part of the checkpoint path that must be there.
+//!
+//! Invariants:
+//! - Every kernel has a reference here that produces the same bytes, and both meet the same test
+//!   vectors: the reference in this crate's tests, the kernel in the `gpu-check` example.
+//! - No call takes memory that grows without a bound given by its caller.
+
+mod accelerator;
+pub mod deflate;
+mod device;
+pub mod erasure;
+mod error;
+pub mod float;
+pub mod hash;
+mod kernels;
+mod packed;
+pub mod pages;
+pub mod pipeline;
+pub mod region;
+#[doc(hidden)]
+pub mod vectors;
+
+pub use accelerator::Accelerator;
+pub use device::{DeviceBuffer, DeviceSlice, Gpu, PinnedBuffer, Stream};
+pub use error::{Error, Result, Unavailable, Version};
+pub use packed::{CHUNK_ALIGN, Packed};
+
+/// log2 in 1/256 bits, the fraction taken as linear. The kernels have the same (in
+/// `kernels/prelude.cuh`), so that references take the same decisions.
+fn log2_256(value: u32) -> u32 {
+    let whole = value.ilog2();
+    whole << 8 | (value << (31 - whole) & 0x7fff_ffff) >> 23
+}

@@ -1,0 +1,205 @@
+//! Host memory through the device: copy in, compress, copy out, all three at the same time.
+//!
+//! Data: host bytes -> pieces -> pinned buffer -> device -> codec -> pinned buffer -> caller.
+//!
+//! Three pieces are on their way: one crosses to the device, one is compressed, one crosses back.
+//! Each has buffers and a stream of its own, so the device's two copy engines and its processors
+//! work side by side. (The paper this follows has two input buffers, current and look-forward; the
+//! third lets the way back overlap as well.)
+//!
+//! Memory: three times the piece, on the host and about three times that on the device.
+
+use std::ops::Range;
+
+use standfast_format::FilterKind;
+
+use crate::deflate::DeviceDeflate;
+use crate::device::{DeviceBuffer, DeviceSlice, Gpu, PinnedBuffer, Stream};
+use crate::error::{Error, Result};
+use crate::float::{DeviceFloat, Element};
+use crate::packed::Packed;
+
+/// Pieces on their way at a time.
+const LANES: usize = 3;
+/// Threads that bring a piece from ordinary to pinned memory, half the cores at most.
+const COPY_THREADS_MAX: usize = 6;
+
+/// What to compress with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Codec {
+    /// Byte planes of numbers.
+    Float(Element),
+    /// Deflate, for everything else, after a filter.
+    Deflate(FilterKind),
+}
+
+/// Where the bytes are.
+pub enum Source<'a> {
+    /// In ordinary memory: copied to a pinned buffer first, by a few threads.
+    Pageable(&'a [u8]),
+    /// In memory that the device reads itself.
+    Pinned(&'a PinnedBuffer),
+}
+
+/// One compressed piece.
+pub struct Piece<'a> {
+    /// The part of the input that it holds.
+    pub raw: Range<usize>,
+    /// Lengths of its chunks.
+    pub packed: &'a Packed,
+    /// The chunks.
+    pub bytes: &'a [u8],
+}
+
+/// A pipeline with all its buffers, for any number of inputs one after the other.
+pub struct HostPipeline {
+    lanes: Vec<Lane>,
+    piece_bytes: usize,
+}
+
+impl HostPipeline {
+    /// Cuts inputs into pieces of `piece_bytes`, a multiple of 256 KiB.
+    pub fn new(gpu: &Gpu, codec: Codec, piece_bytes: usize) -> Result<Self> {
+        if piece_bytes == 0 || !piece_bytes.is_multiple_of(crate::float::CHUNK_BYTES) {
+            return Err(Error::invalid(format!("pieces of {piece_bytes} bytes: whole 256 KiB")));
+        }
+        let lanes = (0..LANES).map(|_| Lane::new(gpu, codec, piece_bytes));
+        Ok(HostPipeline { lanes: lanes.collect::<Result<_>>()?, piece_bytes })
+    }
+
+    /// Compresses all of `source`, handing over piece by piece, in order.
+    pub fn run(&mut self, source: Source<'_>, mut each: impl FnMut(Piece<'_>)) -> Result<()> {
+        let outcome = self.feed(&source, &mut each);
+        // Also after a failure nothing may still read the caller's memory.
+        let idle = self.lanes.iter().map(|lane| lane.stream.wait()).collect::<Result<()>>();
+        outcome.and(idle)
+    }
+
+    fn feed(&mut self, source: &Source<'_>, each: &mut impl FnMut(Piece<'_>)) -> Result<()> {
+        let (input, pinned): (&[u8], bool) = match source {
+            Source::Pageable(bytes) => (bytes, false),
+            Source::Pinned(buffer) => (buffer, true),
+        };
+        let pieces = input.len().div_ceil(self.piece_bytes);
+        let behind = LANES - 1;
+        for at in 0..pieces + behind {
+            if at < pieces {
+                let first = at * self.piece_bytes;
+                let raw = first..(first + self.piece_bytes).min(input.len());
+                self.lanes[at % LANES].start(&input[raw.clone()], raw, pinned)?;
+            }
+            if at >= behind {
+                self.lanes[(at - behind) % LANES].finish(each)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One piece's way through the device.
+struct Lane {
+    stream: Stream,
+    host_in: PinnedBuffer,
+    input: DeviceBuffer,
+    work: Work,
+    out: DeviceBuffer,
+    host_out: PinnedBuffer,
+    raw: Range<usize>,
+}
+
+impl Lane {
+    fn new(gpu: &Gpu, codec: Codec, piece_bytes: usize) -> Result<Self> {
+        let out_bytes = match codec {
+            Codec::Float(_) => DeviceFloat::out_bytes_max(piece_bytes),
+            Codec::Deflate(_) => DeviceDeflate::out_bytes_max(piece_bytes),
+        };
+        Ok(Lane {
+            stream: gpu.stream()?,
+            host_in: gpu.pinned("a piece of input", piece_bytes)?,
+            input: gpu.allocate("a piece of input", piece_bytes)?,
+            work: Work::new(gpu, codec, piece_bytes)?,
+            out: gpu.allocate("a compressed piece", out_bytes)?,
+            host_out: gpu.pinned("a compressed piece", out_bytes)?,
+            raw: 0..0,
+        })
+    }
+
+    /// Queues a piece: to the device and through the codec.
+    fn start(&mut self, piece: &[u8], raw: Range<usize>, pinned: bool) -> Result<()> {
+        self.raw = raw;
+        let input = self.input.first(piece.len());
+        let from = match pinned {
+            true => piece,
+            false => {
+                copy_on_threads(piece, &mut self.host_in[..piece.len()]);
+                &self.host_in[..piece.len()]
+            }
+        };
+        // SAFETY: `run` waits for all lanes before the caller's memory can go away, and `host_in`
+        // is written again only after `finish` waited.
+        unsafe { self.stream.queue_upload(from, input)? };
+        self.work.queue_encode(&self.stream, input, self.out.slice())
+    }
+
+    /// Waits for the piece, brings it back and hands it over.
+    fn finish(&mut self, each: &mut impl FnMut(Piece<'_>)) -> Result<()> {
+        self.stream.wait()?;
+        let packed = self.work.packed();
+        let bytes = packed.bytes();
+        self.stream.download(self.out.first(bytes), &mut self.host_out[..bytes])?;
+        let raw = self.raw.clone();
+        each(Piece { raw, packed: &packed, bytes: &self.host_out[..bytes] });
+        Ok(())
+    }
+}
+
+/// One core does not copy as fast as the bus takes; a few together do.
+fn copy_on_threads(from: &[u8], to: &mut [u8]) {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let share = from.len().div_ceil((cores / 2).clamp(1, COPY_THREADS_MAX)).max(1);
+    let mut parts = from.chunks(share).zip(to.chunks_mut(share));
+    let own = parts.next();
+    std::thread::scope(|scope| {
+        for (from, to) in parts {
+            scope.spawn(|| to.copy_from_slice(from));
+        }
+        if let Some((from, to)) = own {
+            to.copy_from_slice(from);
+        }
+    });
+}
+
+enum Work {
+    Float(DeviceFloat),
+    Deflate(DeviceDeflate),
+}
+
+impl Work {
+    fn new(gpu: &Gpu, codec: Codec, bytes_max: usize) -> Result<Self> {
+        Ok(match codec {
+            Codec::Float(element) => Work::Float(DeviceFloat::new(gpu, element, bytes_max)?),
+            Codec::Deflate(filter) => {
+                Work::Deflate(DeviceDeflate::new(gpu, filter, bytes_max)?)
+            }
+        })
+    }
+
+    fn queue_encode(
+        &mut self,
+        stream: &Stream,
+        input: DeviceSlice<'_>,
+        out: DeviceSlice<'_>,
+    ) -> Result<()> {
+        match self {
+            Work::Float(float) => float.queue_encode(stream, input, out),
+            Work::Deflate(deflate) => deflate.queue_encode(stream, input, out),
+        }
+    }
+
+    fn packed(&self) -> Packed {
+        match self {
+            Work::Float(float) => float.packed(),
+            Work::Deflate(deflate) => deflate.packed(),
+        }
+    }
+}

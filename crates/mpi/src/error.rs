@@ -1,0 +1,33 @@
+//! Why a communicator cannot be taken over from C.
+
+use standfast_format::Kind;
+
+/// Result of taking over a communicator.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What can go wrong before there is a communicator; later failures are `standfast_comm`'s.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The table cannot be used.
+    #[error("the table of communication functions {why}")]
+    Table {
+        /// What is wrong with it, as the rest of a sentence.
+        why: String,
+    },
+    /// The communicator cannot be used.
+    #[error("the communicator cannot be used: {why}")]
+    Handed {
+        /// What the adapter says.
+        why: String,
+    },
+}
+
+impl Error {
+    /// What sort of failure this is.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Error::Table { .. } | Error::Handed { .. } => Kind::Invalid,
+        }
+    }
+}

@@ -1,0 +1,322 @@
+//! Merging two tables of hash frequencies (Nicolae 2013, Algorithm 2).
+//!
+//! An entry is a hash, its frequency and the rank that shall store it; a table is its entries end
+//! to end, by ascending hash, as bytes: it travels as it is.
+//!
+//! Hashes that only one side has keep their rank and load it. Then each hash that both have goes
+//! to the less loaded of the two ranks. A result beyond the threshold loses its least frequent
+//! entries; among equals those of the smallest hashes stay, on every rank the same ones, so that
+//! what is common to several ranks survives in all of them.
+//!
+//! Invariants:
+//! - The rank of an entry holds the page: it has brought the entry in.
+//! - The result depends on the two tables alone.
+
+use std::cmp::Ordering;
+
+use standfast_comm::{Error, Result};
+
+/// Frequency and rank behind each hash.
+const COUNT_BYTES: usize = 8;
+
+/// One entry of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Entry<'a> {
+    pub(super) hash: &'a [u8],
+    pub(super) frequency: u32,
+    pub(super) rank: u32,
+}
+
+/// Appends an entry.
+pub(super) fn put_entry(table: &mut Vec<u8>, entry: Entry<'_>) {
+    table.extend_from_slice(entry.hash);
+    table.extend_from_slice(&entry.frequency.to_le_bytes());
+    table.extend_from_slice(&entry.rank.to_le_bytes());
+}
+
+/// The entries of a table.
+pub(super) fn entries(table: &[u8], hash_bytes: usize) -> impl Iterator<Item = Entry<'_>> {
+    table.chunks_exact(hash_bytes + COUNT_BYTES).map(move |bytes| {
+        let (hash, counts) = bytes.split_at(hash_bytes);
+        Entry { hash, frequency: number(counts), rank: number(&counts[4..]) }
+    })
+}
+
+fn number(bytes: &[u8]) -> u32 {
+    u32::from_le_bytes(bytes[..4].try_into().expect("four bytes"))
+}
+
+/// What tables have in common.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shape {
+    pub(super) hash_bytes: usize,
+    pub(super) ranks: usize,
+    /// Most entries of a result.
+    pub(super) threshold: usize,
+    /// Who merges: named in errors.
+    pub(super) rank: usize,
+}
+
+impl Shape {
+    /// How many entries a table has.
+    pub(super) fn len(&self, table: &[u8]) -> usize {
+        table.len() / (self.hash_bytes + COUNT_BYTES)
+    }
+
+    /// Refuses a table that no rank can have made.
+    pub(super) fn check(&self, table: &[u8]) -> Result<()> {
+        match self.hash_bytes {
+            16 => Merger::<16, 24>(self).rows(table).map(|_| ()),
+            20 => Merger::<20, 28>(self).rows(table).map(|_| ()),
+            32 => Merger::<32, 40>(self).rows(table).map(|_| ()),
+            other => unreachable!("no hash has {other} bytes"),
+        }
+    }
+
+    /// The union of two tables, cut to the threshold. `result` is written over.
+    pub(super) fn merge(&self, left: &[u8], right: &[u8], result: &mut Vec<u8>) -> Result<()> {
+        match self.hash_bytes {
+            16 => Merger::<16, 24>(self).merge(left, right, result),
+            20 => Merger::<20, 28>(self).merge(left, right, result),
+            32 => Merger::<32, 40>(self).merge(left, right, result),
+            other => unreachable!("no hash has {other} bytes"),
+        }
+    }
+
+    // A reduction does not tell whose table it was.
+    fn refuse(&self, why: &'static str) -> Error {
+        Error::Message { rank: self.rank, from: self.rank, why }
+    }
+}
+
+/// Merges tables with hashes of `N` bytes and entries of `S`: with lengths known, entries are
+/// compared and copied by a few moves instead of calls.
+struct Merger<'a, const N: usize, const S: usize>(&'a Shape);
+
+/// A row of the union: an entry of one side, or of both.
+enum Row<'a, const S: usize> {
+    One(&'a [u8; S]),
+    Both(&'a [u8; S], &'a [u8; S]),
+}
+
+impl<const N: usize, const S: usize> Merger<'_, N, S> {
+    fn frequency(row: &[u8; S]) -> usize {
+        number(&row[N..]) as usize
+    }
+
+    fn owner(row: &[u8; S]) -> usize {
+        number(&row[N + 4..]) as usize
+    }
+
+    /// The entries of a table that some rank can have made.
+    fn rows<'t>(&self, table: &'t [u8]) -> Result<&'t [[u8; S]]> {
+        let (rows, rest) = table.as_chunks::<S>();
+        if !rest.is_empty() {
+            return Err(self.0.refuse("a table of frequencies is cut off"));
+        }
+        if !rows.is_sorted_by(|a, b| a[..N] < b[..N]) {
+            return Err(self.0.refuse("a table of frequencies is not in order"));
+        }
+        let ranks = self.0.ranks;
+        if rows.iter().any(|row| Self::owner(row) >= ranks) {
+            return Err(self.0.refuse("it names a rank that does not exist"));
+        }
+        if rows.iter().any(|row| !(1..=ranks).contains(&Self::frequency(row))) {
+            return Err(self.0.refuse("a frequency is above the number of ranks"));
+        }
+        Ok(rows)
+    }
+
+    /// Twice over the union: what is on one side loads its rank, and frequencies are counted;
+    /// then owners are chosen for what is on both sides, and what is frequent enough is written.
+    /// The union itself is never in memory.
+    fn merge(&self, left: &[u8], right: &[u8], result: &mut Vec<u8>) -> Result<()> {
+        let (left, right) = (self.rows(left)?, self.rows(right)?);
+        let mut loads = vec![0u64; self.0.ranks];
+        let mut frequencies = vec![0usize; 2 * self.0.ranks + 1];
+        for_each_row::<N, S>(left, right, |row| match row {
+            Row::One(row) => {
+                loads[Self::owner(row)] += 1;
+                frequencies[Self::frequency(row)] += 1;
+            }
+            Row::Both(left, right) => {
+                frequencies[Self::frequency(left) + Self::frequency(right)] += 1;
+            }
+        });
+        if frequencies[self.0.ranks + 1..].iter().any(|count| *count > 0) {
+            return Err(self.0.refuse("a page has more holders than there are ranks"));
+        }
+        let mut cut = Cut::new(&frequencies, self.0.threshold);
+        let kept = frequencies.iter().sum::<usize>().min(self.0.threshold);
+        result.clear();
+        result.reserve(kept * S);
+        for_each_row::<N, S>(left, right, |row| match row {
+            Row::One(row) => {
+                if cut.keeps(Self::frequency(row)) {
+                    result.extend_from_slice(row);
+                }
+            }
+            Row::Both(left, right) => {
+                let (one, other) = (Self::owner(left), Self::owner(right));
+                let owner = if loads[one] < loads[other] { one } else { other };
+                loads[owner] += 1;
+                let frequency = Self::frequency(left) + Self::frequency(right);
+                if cut.keeps(frequency) {
+                    let mut row = *left;
+                    row[N..N + 4].copy_from_slice(&(frequency as u32).to_le_bytes());
+                    row[N + 4..].copy_from_slice(&(owner as u32).to_le_bytes());
+                    result.extend_from_slice(&row);
+                }
+            }
+        });
+        Ok(())
+    }
+}
+
+/// Goes through the union of two tables by ascending hash.
+fn for_each_row<'a, const N: usize, const S: usize>(
+    left: &'a [[u8; S]],
+    right: &'a [[u8; S]],
+    mut each: impl FnMut(Row<'a, S>),
+) {
+    let (mut lefts, mut rights) = (left, right);
+    while let ([left, left_rest @ ..], [right, right_rest @ ..]) = (lefts, rights) {
+        match left[..N].cmp(&right[..N]) {
+            Ordering::Less => {
+                each(Row::One(left));
+                lefts = left_rest;
+            }
+            Ordering::Greater => {
+                each(Row::One(right));
+                rights = right_rest;
+            }
+            Ordering::Equal => {
+                each(Row::Both(left, right));
+                (lefts, rights) = (left_rest, right_rest);
+            }
+        }
+    }
+    lefts.iter().chain(rights).for_each(|row| each(Row::One(row)));
+}
+
+/// Which entries stay: those above a frequency, and of that one the first few.
+struct Cut {
+    least: usize,
+    room: usize,
+}
+
+impl Cut {
+    /// Frequencies are at most the number of ranks, so they are counted instead of sorted.
+    fn new(frequencies: &[usize], threshold: usize) -> Self {
+        let mut room = threshold;
+        for (frequency, count) in frequencies.iter().enumerate().rev() {
+            if *count > room {
+                return Self { least: frequency, room };
+            }
+            room -= count;
+        }
+        Self { least: 0, room: 0 }
+    }
+
+    fn keeps(&mut self, frequency: usize) -> bool {
+        match frequency.cmp(&self.least) {
+            Ordering::Greater => true,
+            Ordering::Less => false,
+            Ordering::Equal => {
+                let keeps = self.room > 0;
+                self.room -= usize::from(keeps);
+                keeps
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    const HASH: usize = 16;
+    type Map = BTreeMap<[u8; HASH], (u32, u32)>;
+
+    fn shape(threshold: usize) -> Shape {
+        Shape { hash_bytes: HASH, ranks: 9, threshold, rank: 0 }
+    }
+
+    fn merge(threshold: usize, left: &[u8], right: &[u8]) -> Result<Vec<u8>> {
+        let mut result = vec![7; 3];
+        shape(threshold).merge(left, right, &mut result)?;
+        Ok(result)
+    }
+
+    fn table(map: &Map) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for (hash, (frequency, rank)) in map {
+            put_entry(&mut bytes, Entry { hash, frequency: *frequency, rank: *rank });
+        }
+        bytes
+    }
+
+    /// Algorithm 2 as it is written.
+    fn as_published(left: &Map, right: &Map, threshold: usize) -> Map {
+        let mut loads = [0; 9];
+        let mut result = Map::new();
+        for (one, other) in [(left, right), (right, left)] {
+            for (hash, entry) in one.iter().filter(|(hash, _)| !other.contains_key(*hash)) {
+                result.insert(*hash, *entry);
+                loads[entry.1 as usize] += 1;
+            }
+        }
+        for (hash, (ci, ri)) in left {
+            if let Some((cj, rj)) = right.get(hash) {
+                let rank = if loads[*ri as usize] < loads[*rj as usize] { *ri } else { *rj };
+                result.insert(*hash, (ci + cj, rank));
+                loads[rank as usize] += 1;
+            }
+        }
+        while result.len() > threshold {
+            let least =
+                result.iter().min_by_key(|(hash, entry)| (entry.0, std::cmp::Reverse(*hash)));
+            let least = *least.unwrap().0;
+            result.remove(&least);
+        }
+        result
+    }
+
+    fn maps() -> impl Strategy<Value = Map> {
+        let hash =
+            (0u8..40).prop_map(|of| blake3::hash(&[of]).as_bytes()[..HASH].try_into().unwrap());
+        proptest::collection::btree_map(hash, (1u32..4, 0u32..9), 0..40)
+    }
+
+    proptest! {
+        #[test]
+        fn tables_merge_as_published(left in maps(), right in maps(), threshold in 1usize..60) {
+            let merged = merge(threshold, &table(&left), &table(&right)).unwrap();
+            prop_assert_eq!(merged, table(&as_published(&left, &right, threshold)));
+        }
+
+        #[test]
+        fn garbage_is_refused_or_in_bounds(left: Vec<u8>, right in maps()) {
+            if let Ok(merged) = merge(50, &left, &table(&right)) {
+                prop_assert!(shape(50).check(&merged).is_ok());
+            }
+        }
+    }
+
+    #[test]
+    fn tables_that_no_rank_can_have_made_are_refused() {
+        let entry = |hash: u8, frequency, rank| {
+            let mut bytes = Vec::new();
+            put_entry(&mut bytes, Entry { hash: &[hash; HASH], frequency, rank });
+            bytes
+        };
+        let good = entry(1, 5, 0);
+        assert!(merge(9, &good, &good[..7]).is_err());
+        assert!(merge(9, &good, &entry(2, 1, 9)).is_err());
+        assert!(merge(9, &good, &entry(2, 0, 1)).is_err());
+        assert!(merge(9, &good, &entry(1, 5, 1)).is_err(), "ten holders of nine ranks");
+        assert!(merge(9, &good, &[entry(3, 1, 1), entry(2, 1, 1)].concat()).is_err());
+    }
+}

@@ -1,0 +1,197 @@
+//! The top-K strategy: all ranks agree on one table of the most frequent pages (Nicolae 2013).
+//!
+//! Data: hashes -> a table with frequency 1 and this rank for each -> recursive doubling with
+//! [`merge`] -> the view, the same on all ranks: at most [`Threshold`] entries (hash, frequency,
+//! owner). A candidate whose hash the view gives to another rank becomes a reference; all others
+//! are stored. Then each rank tells the owners what it refers to, so that they can tell the places
+//! later without being asked.
+//!
+//! What it finds: with a threshold of at least all distinct hashes, every duplicate. Below that,
+//! pages that fell out of a table on the way are stored by several ranks. The table of the first
+//! merge is not cut before, as published: neighbours find all they share.
+//!
+//! Invariants:
+//! - An owner holds the page and sees the same view, so it stores what others refer to.
+
+mod merge;
+mod threshold;
+
+use standfast_comm::collective::all_reduce;
+use standfast_comm::{Comm, Error, Result};
+use standfast_format::{HashKind, SegmentId};
+
+use super::Strategy;
+use super::assignment::{Assignment, Pairs, Place, Places, StopWatch};
+use super::places::{self, Stored};
+use super::tally::Tally;
+use super::wire::{Reader, count, put};
+use merge::{Entry, Shape, entries, put_entry};
+
+pub use threshold::Threshold;
+
+/// Finds the most frequent duplicates, by a reduction over all ranks.
+#[derive(Debug)]
+pub struct TopK {
+    hash_bytes: usize,
+    threshold: Threshold,
+}
+
+impl TopK {
+    /// With hashes of one kind, following so many pages.
+    pub fn new(hash: HashKind, threshold: Threshold) -> Self {
+        Self { hash_bytes: hash.bytes(), threshold }
+    }
+
+    /// The view of all ranks, and how many entries were merged on the way here.
+    fn reduce(&self, comm: &dyn Comm, table: Vec<u8>, shape: Shape) -> Result<(Vec<u8>, u64)> {
+        let mut merged = 0;
+        // New memory costs more than merging does: results take turns with what was merged.
+        let mut spare = Vec::new();
+        let view = all_reduce(comm, table, |lower, upper| {
+            merged += (shape.len(&lower) + shape.len(&upper)) as u64;
+            let mut result = std::mem::replace(&mut spare, lower);
+            shape.merge(&spare, &upper, &mut result)?;
+            Ok(result)
+        })?;
+        shape.check(&view)?;
+        Ok((view, merged))
+    }
+
+    /// A table of this rank's candidates, and the candidates in its order.
+    fn table(&self, hashes: &[u8], rank: u32) -> (Vec<u8>, Vec<u32>) {
+        let order = sorted(hashes, self.hash_bytes);
+        let mut table = Vec::with_capacity(hashes.len() + 8 * order.len());
+        for candidate in &order {
+            let hash = hash_at(hashes, self.hash_bytes, *candidate);
+            put_entry(&mut table, Entry { hash, frequency: 1, rank });
+        }
+        (table, order)
+    }
+}
+
+impl Strategy for TopK {
+    fn assign(&mut self, comm: &dyn Comm, hashes: &[u8]) -> Result<Assignment> {
+        let comm = &Tally::new(comm);
+        let rank = comm.rank();
+        let mut watch = StopWatch::start();
+        let candidates = count(hashes.len() / self.hash_bytes);
+        let mut assignment = Assignment::all_mine(rank as u32, candidates as usize);
+        let (table, order) = self.table(hashes, rank as u32);
+        watch.lap("table");
+        let threshold = self.threshold.agree(comm, candidates.into())?;
+        watch.lap("threshold");
+        let shape = Shape { hash_bytes: self.hash_bytes, ranks: comm.size(), threshold, rank };
+        let (view, merged) = self.reduce(comm, table, shape)?;
+        let time = watch.lap("reduce");
+        let shared = entries(&view, self.hash_bytes).filter(|entry| entry.frequency > 1).count();
+        self.threshold.learn(merged, time, threshold, shared);
+        let held = held(&view, hashes, &order, self.hash_bytes, rank)?;
+        let mut pairs = Pairs::new(comm.size());
+        let requests = refer(&held, comm.size(), &mut assignment, &mut pairs);
+        let asked = comm.all_to_all(requests)?;
+        assignment.shares.chosen = answer(&held, rank, &asked, &mut pairs)?;
+        watch.lap("ask");
+        assignment.pairs = Some(pairs);
+        assignment.finish(watch, comm);
+        Ok(assignment)
+    }
+
+    fn locate(
+        &mut self,
+        comm: &dyn Comm,
+        assignment: &Assignment,
+        segments: &[SegmentId],
+        place: &dyn Fn(u32) -> Place,
+    ) -> Result<Places> {
+        let stored = Stored { hashes: &[], hash_bytes: self.hash_bytes };
+        Ok(places::exchange(comm, assignment, segments, place, stored)?.0)
+    }
+}
+
+/// An entry of the view whose page this rank holds.
+#[derive(Clone, Copy)]
+struct Held {
+    /// Number of the entry.
+    entry: u32,
+    owner: u32,
+    candidate: u32,
+}
+
+/// The entries of the view whose pages this rank holds, in order.
+fn held(
+    view: &[u8],
+    hashes: &[u8],
+    order: &[u32],
+    hash_bytes: usize,
+    rank: usize,
+) -> Result<Vec<Held>> {
+    let mut held = Vec::new();
+    let mut own = order.iter().peekable();
+    for (number, entry) in (0u32..).zip(entries(view, hash_bytes)) {
+        let hash_of = |candidate: u32| hash_at(hashes, hash_bytes, candidate);
+        while own.next_if(|candidate| hash_of(**candidate) < entry.hash).is_some() {}
+        if let Some(candidate) = own.next_if(|candidate| hash_of(**candidate) == entry.hash) {
+            held.push(Held { entry: number, owner: entry.rank, candidate: *candidate });
+        } else if entry.rank as usize == rank {
+            let why = "it gives a page to a rank that does not hold it";
+            return Err(Error::Message { rank, from: rank, why });
+        }
+    }
+    Ok(held)
+}
+
+/// Refers to other owners; returns what is asked of each: entries of the view, in order.
+fn refer(
+    held: &[Held],
+    ranks: usize,
+    assignment: &mut Assignment,
+    pairs: &mut Pairs,
+) -> Vec<Vec<u8>> {
+    let mut requests = vec![Vec::new(); ranks];
+    for Held { entry, owner, candidate } in held {
+        if *owner != assignment.rank() {
+            assignment.give_to(*candidate, *owner);
+            pairs.expected[*owner as usize].push(*candidate);
+            put(&mut requests[*owner as usize], *entry);
+        }
+    }
+    requests
+}
+
+/// Finds what others asked for among this rank's own entries; returns how many were asked for.
+fn answer(held: &[Held], rank: usize, asked: &[Vec<u8>], pairs: &mut Pairs) -> Result<u64> {
+    let mut wanted = vec![false; held.len()];
+    for (from, requests) in asked.iter().enumerate() {
+        let mut reader = Reader::new(requests, rank, from);
+        let mut next = 0;
+        while !reader.is_empty() {
+            let entry = reader.number()?;
+            let found = held[next..].binary_search_by_key(&entry, |held| held.entry);
+            let at = next + found.map_err(|_| reader.refuse("it asks for an unknown page"))?;
+            if held[at].owner as usize != rank || from == rank {
+                return Err(reader.refuse("it asks for a page that another rank stores"));
+            }
+            pairs.wanted[from].push(held[at].candidate);
+            wanted[at] = true;
+            next = at + 1;
+        }
+    }
+    Ok(wanted.into_iter().filter(|wanted| *wanted).count() as u64)
+}
+
+/// Candidates by ascending hash.
+fn sorted(hashes: &[u8], hash_bytes: usize) -> Vec<u32> {
+    assert!(hashes.len().is_multiple_of(hash_bytes), "whole hashes");
+    let key = |hash: &[u8]| u64::from_be_bytes(hash[..8].try_into().expect("eight bytes"));
+    let mut order: Vec<(u64, u32)> = hashes.chunks_exact(hash_bytes).map(key).zip(0..).collect();
+    // Eight bytes decide almost always, and lie side by side.
+    order.sort_unstable_by(|(key, a), (other, b)| {
+        let whole = || hash_at(hashes, hash_bytes, *a).cmp(hash_at(hashes, hash_bytes, *b));
+        key.cmp(other).then_with(whole)
+    });
+    order.into_iter().map(|(_, candidate)| candidate).collect()
+}
+
+fn hash_at(hashes: &[u8], hash_bytes: usize, candidate: u32) -> &[u8] {
+    &hashes[candidate as usize * hash_bytes..][..hash_bytes]
+}
