@@ -33,10 +33,10 @@ fi
 as_root=()
 [ "$(id -u)" -eq 0 ] || as_root=(sudo)
 # Nothing may ask: sudo drops variables, so they are set behind it, and there is no terminal.
-apt() {
+quiet_apt() {
     "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=l UCF_FORCE_CONFFOLD=1 \
         apt-get -qq -o Dpkg::Options::=--force-confold "$@" >/dev/null </dev/null
 }
 echo "deps: installing ${missing[*]}" >&2
-apt update
-apt install -y --no-install-recommends "${missing[@]}"
+quiet_apt update
+quiet_apt install -y --no-install-recommends "${missing[@]}"

@@ -28,7 +28,7 @@
 !
 ! Data: Fortran texts, arrays -> texts with a 0 at the end, addresses, counts -> libstandfast.
 module standfast
-    use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_f_pointer, c_int, c_int32_t, &
+    use, intrinsic :: iso_c_binding, only: c_char, c_f_pointer, c_int, c_int32_t, &
         c_int64_t, c_loc, c_null_char, c_null_ptr, c_ptr, c_size_t
     use, intrinsic :: iso_fortran_env, only: int8, int16, int32, int64, real32, real64
     implicit none
@@ -39,6 +39,7 @@ module standfast
     public :: sf_protect, sf_unprotect
     public :: sf_checkpoint, sf_point, sf_need_checkpoint, sf_poll, sf_wait, sf_list, sf_report
     public :: sf_restart, sf_restart_report, sf_regions, sf_recovered_bytes, sf_recover
+    public :: sf_rank, sf_recovered_bytes_of, sf_recover_of
     public :: sf_last_error, sf_error_name, sf_version_string, sf_text
 
     ! Codes (sf_error).
@@ -73,7 +74,8 @@ module standfast
         integer(c_int64_t) :: version, sequence, taken_ns, captured_bytes, stored_bytes, pages, &
             zero_pages, duplicate_pages, old_pages, new_pages, blocked_ns, total_ns
         integer(c_int32_t) :: level, ranks
-        integer(c_int64_t) :: reserved(6)
+        integer(c_int64_t) :: remote_pages, rank_bytes_max
+        integer(c_int64_t) :: reserved(4)
     end type
 
     ! A region of a checkpoint, for sf_regions. Its name as a text: sf_text(info%name).
@@ -172,6 +174,12 @@ module standfast
             integer(c_int64_t), value :: version
             integer(c_int64_t), intent(out), optional :: restored
         end function
+
+        integer(c_int) function sf_rank(job, rank, size) bind(C, name="sf_rank")
+            import :: c_int, c_int32_t, sf_job
+            type(sf_job), value :: job
+            integer(c_int32_t), intent(out), optional :: rank, size
+        end function
     end interface
 
     ! Functions whose texts and lists need a hand.
@@ -249,6 +257,27 @@ module standfast
             import :: c_char, c_int, c_int64_t, c_ptr, c_size_t, sf_job
             type(sf_job), value :: job
             integer(c_int64_t), value :: version
+            character(kind=c_char), intent(in) :: name(*)
+            type(c_ptr), value :: buf
+            integer(c_size_t), value :: bytes
+        end function
+
+        integer(c_int) function c_recovered_bytes_of(job, version, rank, name, bytes) &
+                bind(C, name="sf_recovered_bytes_of")
+            import :: c_char, c_int, c_int32_t, c_int64_t, sf_job
+            type(sf_job), value :: job
+            integer(c_int64_t), value :: version
+            integer(c_int32_t), value :: rank
+            character(kind=c_char), intent(in) :: name(*)
+            integer(c_int64_t), intent(out) :: bytes
+        end function
+
+        integer(c_int) function c_recover_of(job, version, rank, name, buf, bytes) &
+                bind(C, name="sf_recover_of")
+            import :: c_char, c_int, c_int32_t, c_int64_t, c_ptr, c_size_t, sf_job
+            type(sf_job), value :: job
+            integer(c_int64_t), value :: version
+            integer(c_int32_t), value :: rank
             character(kind=c_char), intent(in) :: name(*)
             type(c_ptr), value :: buf
             integer(c_size_t), value :: bytes
@@ -341,6 +370,28 @@ contains
         integer(c_int64_t), intent(out) :: bytes
 
         code = c_recovered_bytes(job, version, name // c_null_char, bytes)
+    end function
+
+    integer(c_int) function sf_recovered_bytes_of(job, version, rank, name, bytes) result(code)
+        type(sf_job), intent(in) :: job
+        integer(c_int64_t), intent(in) :: version
+        integer(c_int32_t), intent(in) :: rank
+        character(*), intent(in) :: name
+        integer(c_int64_t), intent(out) :: bytes
+
+        code = c_recovered_bytes_of(job, version, rank, name // c_null_char, bytes)
+    end function
+
+    ! Reads a region of any rank, from an address on.
+    integer(c_int) function sf_recover_of(job, version, rank, name, start, bytes) result(code)
+        type(sf_job), intent(in) :: job
+        integer(c_int64_t), intent(in) :: version
+        integer(c_int32_t), intent(in) :: rank
+        character(*), intent(in) :: name
+        type(c_ptr), intent(in) :: start
+        integer(c_size_t), intent(in) :: bytes
+
+        code = c_recover_of(job, version, rank, name // c_null_char, start, bytes)
     end function
 
     function sf_last_error() result(text)

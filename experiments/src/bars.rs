@@ -45,6 +45,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         let corpus = args.corpus.as_deref();
         crate::dedup::bars::bars(args.quick, corpus, &mut each)
             .context("sharing out pages among ranks")?;
+        crate::mpi::bars::bars(args.quick, &mut each).context("running ranks under MPI")?;
     }
     if wanted("G") {
         let bars = standfast_model::bars::bars(args.quick).context("checking the models")?;

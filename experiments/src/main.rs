@@ -5,6 +5,8 @@
 
 mod bars;
 mod dedup;
+mod kill;
+mod mpi;
 mod report;
 
 use clap::{Parser, Subcommand};
@@ -25,6 +27,8 @@ enum Experiment {
     DedupBest(dedup::best::Args),
     DedupStencil(dedup::stencil::Args),
     DedupCorpus(dedup::corpus::Args),
+    KillRanks(kill::Args),
+    MpiRank(mpi::rank::Args),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -34,5 +38,7 @@ fn main() -> anyhow::Result<()> {
         Experiment::DedupBest(args) => dedup::best::run(&args),
         Experiment::DedupStencil(args) => dedup::stencil::run(&args),
         Experiment::DedupCorpus(args) => dedup::corpus::run(&args),
+        Experiment::KillRanks(args) => kill::run(&args),
+        Experiment::MpiRank(args) => mpi::rank::run(&args),
     }
 }

@@ -344,7 +344,7 @@ typedef struct sf_checkpoint_info {
      */
     uint64_t zero_pages;
     /**
-     * Pages equal to another page of this checkpoint.
+     * Pages equal to another page that the same rank stores in this checkpoint.
      */
     uint64_t duplicate_pages;
     /**
@@ -372,9 +372,17 @@ typedef struct sf_checkpoint_info {
      */
     uint32_t ranks;
     /**
+     * Pages that another rank stores in this checkpoint.
+     */
+    uint64_t remote_pages;
+    /**
+     * What the rank that stored most has added to the store, in bytes.
+     */
+    uint64_t rank_bytes_max;
+    /**
      * Always 0; room for later versions of the library.
      */
-    uint64_t reserved[6];
+    uint64_t reserved[4];
 } sf_checkpoint_info;
 
 /**
@@ -698,6 +706,60 @@ int sf_recovered_bytes(struct sf_job *job, uint64_t version, const char *name, u
  * Thread-safe. No other thread may use the buffer until it returns.
  */
 int sf_recover(struct sf_job *job, uint64_t version, const char *name, void *buf, size_t bytes);
+
+/**
+ * Tells this rank's number and how many ranks the job has.
+ *
+ * @param job  An open job.
+ * @param rank Where this rank's number goes, from 0; may be NULL.
+ * @param size Where the number of ranks goes; may be NULL.
+ * @return `SF_OK`; `SF_INVALID`.
+ *
+ * Thread-safe.
+ */
+int sf_rank(struct sf_job *job, uint32_t *rank, uint32_t *size);
+
+/**
+ * As `sf_recovered_bytes`, of any rank: also of a job that had more ranks or fewer.
+ *
+ * @param job     An open job.
+ * @param version Number of the checkpoint.
+ * @param rank    Whose region it is.
+ * @param name    Name of the region.
+ * @param bytes   Where its length goes.
+ * @return `SF_OK`; `SF_MISSING` if there is no such checkpoint, rank or region; `SF_CORRUPT` if
+ *         it cannot be read; `SF_INVALID`.
+ *
+ * Thread-safe. Ranks need not call it together.
+ */
+int sf_recovered_bytes_of(struct sf_job *job,
+                          uint64_t version,
+                          uint32_t rank,
+                          const char *name,
+                          uint64_t *bytes);
+
+/**
+ * As `sf_recover`, of any rank. So a program comes back with another number of ranks: each rank
+ * reads what it needs of the regions of those that were.
+ *
+ * @param job     An open job.
+ * @param version Number of the checkpoint.
+ * @param rank    Whose region it is.
+ * @param name    Name of the region.
+ * @param buf     Where its bytes go; may be NULL if `bytes` is 0.
+ * @param bytes   Length of `buf`; must be that of the region (`sf_recovered_bytes_of`).
+ * @return `SF_OK`; `SF_MISSING` if there is no such checkpoint, rank or region; `SF_INVALID` if
+ *         the lengths differ; `SF_CORRUPT` if it cannot be read: then the buffer holds a mixture.
+ *
+ * Thread-safe. Ranks need not call it together. No other thread may use the buffer until it
+ * returns.
+ */
+int sf_recover_of(struct sf_job *job,
+                  uint64_t version,
+                  uint32_t rank,
+                  const char *name,
+                  void *buf,
+                  size_t bytes);
 
 /**
  * The text of the last failure in this thread: which function, what and why, in English and

@@ -64,7 +64,7 @@ pub struct sf_checkpoint_info {
     pub pages: u64,
     /// Pages that were all zero.
     pub zero_pages: u64,
-    /// Pages equal to another page of this checkpoint.
+    /// Pages equal to another page that the same rank stores in this checkpoint.
     pub duplicate_pages: u64,
     /// Pages that an earlier checkpoint had stored.
     pub old_pages: u64,
@@ -78,8 +78,12 @@ pub struct sf_checkpoint_info {
     pub level: i32,
     /// Ranks of the job.
     pub ranks: u32,
+    /// Pages that another rank stores in this checkpoint.
+    pub remote_pages: u64,
+    /// What the rank that stored most has added to the store, in bytes.
+    pub rank_bytes_max: u64,
     /// Always 0; room for later versions of the library.
-    pub reserved: [u64; 6],
+    pub reserved: [u64; 4],
 }
 
 impl sf_checkpoint_info {
@@ -100,7 +104,9 @@ impl sf_checkpoint_info {
             total_ns: stats.total_ns,
             level: number_of(manifest.level),
             ranks: manifest.ranks,
-            reserved: [0; 6],
+            remote_pages: stats.remote_pages,
+            rank_bytes_max: stats.rank_bytes_max,
+            reserved: [0; 4],
         }
     }
 }

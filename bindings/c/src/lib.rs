@@ -26,5 +26,6 @@ pub mod checkpoint;
 pub mod error;
 pub mod handle;
 pub mod init;
+pub mod ranks;
 pub mod region;
 pub mod restart;

@@ -211,7 +211,7 @@ pub unsafe extern "C" fn sf_recover(
 
 /// # Safety
 /// `start` is null or has `bytes` bytes that nobody else uses while the result lives.
-unsafe fn memory<'a>(start: *mut c_void, bytes: usize) -> Outcome<&'a mut [u8]> {
+pub(crate) unsafe fn memory<'a>(start: *mut c_void, bytes: usize) -> Outcome<&'a mut [u8]> {
     match (start.is_null(), bytes) {
         (_, 0) => Ok(&mut []),
         (true, _) => Err(Failure::invalid(format!("buf is NULL, yet it has {bytes} bytes"))),

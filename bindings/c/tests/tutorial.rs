@@ -1,4 +1,5 @@
-//! The differences that the tutorial shows are those between the solvers before and after.
+//! The differences that the tutorial and the page on MPI show are those between the solvers before
+//! and after.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -8,10 +9,10 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The blocks of differences in the tutorial: first C, then Rust.
-fn blocks() -> Vec<String> {
-    let tutorial = read("docs/TUTORIAL.md");
-    let blocks = tutorial.split("```diff\n").skip(1);
+/// The blocks of differences in a page.
+fn blocks(page: &str) -> Vec<String> {
+    let page = read(page);
+    let blocks = page.split("```diff\n").skip(1);
     blocks.map(|block| block.split("```").next().unwrap_or_default().to_owned()).collect()
 }
 
@@ -41,15 +42,24 @@ fn check(block: &str, before: &str, after: &str) {
     nothing("not in the solver before", &removed, &old);
     nothing("not in the solver after", &kept, &new);
     nothing("not in the solver before", &kept, &old);
-    nothing("added, but not in the tutorial", &only(&after, &before), &added);
-    nothing("removed, but not in the tutorial", &only(&before, &after), &removed);
+    nothing("added, but not in the page", &only(&after, &before), &added);
+    nothing("removed, but not in the page", &only(&before, &after), &removed);
 }
 
 #[test]
 fn the_tutorial_shows_the_lines_of_the_solvers() {
-    let blocks = blocks();
+    let blocks = blocks("docs/TUTORIAL.md");
     assert_eq!(blocks.len(), 2);
     check(&blocks[0], "examples/heat/c/heat_before.c", "examples/heat/c/heat_after.c");
     let rust = "examples/heat/rust/src/bin";
     check(&blocks[1], &format!("{rust}/heat_before.rs"), &format!("{rust}/heat_after.rs"));
+}
+
+#[test]
+fn the_page_on_mpi_shows_the_lines_of_the_solvers() {
+    let blocks = blocks("docs/MPI.md");
+    assert_eq!(blocks.len(), 2);
+    check(&blocks[0], "examples/heat/c-mpi/heat_before.c", "examples/heat/c-mpi/heat_after.c");
+    let fortran = "examples/heat/fortran";
+    check(&blocks[1], &format!("{fortran}/heat_before.f90"), &format!("{fortran}/heat_after.f90"));
 }

@@ -1,7 +1,8 @@
-//! Capture: which memory of the program is protected.
+//! Capture: which memory of the program is protected, and its state at one instant.
 //!
 //! Data: `protect` calls -> [`Regions`] -> [`Watch`] (which pages may have changed) -> slices of
-//! the program's memory for `reduce` (at a checkpoint) and for `restart` (to be filled).
+//! the program's memory, or a [`Snapshot`] of it while it goes on changing, for `reduce` (at a
+//! checkpoint), and slices for `restart` (to be filled).
 //!
 //! What this is not: it hashes nothing and writes nothing.
 //!
@@ -16,8 +17,11 @@
 //! # Ok::<(), standfast_capture::Error>(())
 //! ```
 
+mod kernel;
 mod region;
+mod snapshot;
 mod tracker;
 
 pub use region::{Error, Region, Regions, Result};
-pub use tracker::{Dirty, Span, Tracker, Uffd, Watch};
+pub use snapshot::{Refused, Snapshot, Snapshots, Wanted};
+pub use tracker::{Dirty, Hashing, Mprotect, Span, Tracker, Uffd, Watch};

@@ -128,7 +128,7 @@ impl Region {
 }
 
 /// The protected regions of a rank, in the order of their protection.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Regions {
     all: Vec<Region>,
 }

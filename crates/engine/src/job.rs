@@ -16,7 +16,7 @@ use standfast_format::{AttemptId, JobId, Kind, Level, Manifest, Rank, StoreHeade
 use standfast_restart::{Inventory, Rebuild, read_header};
 use standfast_store::{Lock, LockGuard, Store};
 
-use crate::checkpoint::capture::Capturer;
+use crate::checkpoint::capture::{Capturer, Order};
 use crate::checkpoint::commit::{CommitSettings, Committed, Committer};
 use crate::checkpoint::told::Holdings;
 use crate::config::{Loaded, key};
@@ -232,7 +232,7 @@ impl Job {
         core.inventory().checkpoints.clone()
     }
 
-    /// How changed pages are found: `uffd` or `hash`.
+    /// How changed pages are found: `uffd`, `mprotect` or `hash`.
     pub fn tracker(&self) -> &'static str {
         self.core().capturer.tracker()
     }
@@ -375,10 +375,10 @@ impl Core {
             Ok(held) => (Some(held), choose(version, inventory)),
             Err(error) => (None, Err(error)),
         };
-        let (version, attempt) = agree_on_attempt(&self.team, wanted)?;
+        let order = agree_on_attempt(&self.team, wanted)?;
+        let version = order.version;
         let newest = inventory.checkpoints.first();
         let sequence = newest.map_or(1, |manifest| manifest.sequence + 1);
-        let order = (version, attempt);
         // SAFETY: `protect` obliges raw regions to be left alone during this call, and the cells
         // of safe regions are held for reading.
         let draft = unsafe { self.capturer.capture(&self.regions, order, inventory, &self.team) }?;
@@ -399,16 +399,18 @@ fn choose(version: Option<Version>, inventory: &Inventory) -> Result<Version> {
     if version.0 == 0 { Err(Error::VersionZero) } else { Ok(version) }
 }
 
-/// All ranks must ask for one version; the first one's attempt counts.
-fn agree_on_attempt(team: &Team, wanted: Result<Version>) -> Result<(Version, AttemptId)> {
-    let own = wanted.and_then(|version| Ok((version, AttemptId(identity::bytes()?))));
+/// All ranks must ask for one version; the first one's attempt and clock count.
+fn agree_on_attempt(team: &Team, wanted: Result<Version>) -> Result<Order> {
+    let own = wanted.and_then(|version| {
+        let attempt = AttemptId(identity::bytes()?);
+        Ok(Order { version, attempt, taken_ns: identity::now_ns() })
+    });
     let all = team.gather_all(own)?;
-    let (version, attempt) = all[0];
-    match all.iter().position(|(other, _)| *other != version) {
-        None => Ok((version, attempt)),
+    match all.iter().position(|other| other.version != all[0].version) {
+        None => Ok(all[0]),
         Some(rank) => Err(Error::Disagree(format!(
-            "rank 0 takes checkpoint {version}, rank {rank} takes checkpoint {}",
-            all[rank].0
+            "rank 0 takes checkpoint {}, rank {rank} takes checkpoint {}",
+            all[0].version, all[rank].version
         ))),
     }
 }

@@ -11,6 +11,8 @@ pub struct Report {
     pub version: Version,
     /// The level it has reached.
     pub level: Level,
+    /// Ranks of the job.
+    pub ranks: u32,
     /// The figures.
     pub stats: Stats,
     /// Size of a page.
@@ -25,6 +27,7 @@ impl Report {
         Self {
             version: manifest.version,
             level: manifest.level,
+            ranks: manifest.ranks,
             stats: manifest.stats,
             page_bytes,
             notes: Vec::new(),
@@ -34,6 +37,11 @@ impl Report {
     /// Bytes that this checkpoint added to the store.
     pub fn stored_bytes(&self) -> u64 {
         self.stats.segment_bytes.saturating_add(self.stats.image_bytes)
+    }
+
+    /// What a rank has stored on the average.
+    pub fn rank_bytes_average(&self) -> u64 {
+        self.stored_bytes() / u64::from(self.ranks.max(1))
     }
 
     /// Bytes of those that are not page contents.
@@ -91,12 +99,22 @@ impl fmt::Display for Report {
         line("captured", stats.captured_bytes, format!("{} pages", stats.pages))?;
         line("zero", bytes(stats.zero_pages), share(stats.zero_pages))?;
         line("duplicate", bytes(stats.duplicate_pages), share(stats.duplicate_pages))?;
+        if self.ranks > 1 {
+            line("remote", bytes(stats.remote_pages), share(stats.remote_pages))?;
+        }
         line("old", bytes(stats.old_pages), share(stats.old_pages))?;
         line("new", bytes(stats.new_pages), share(stats.new_pages))?;
         let ratio = ratio(bytes(stats.new_pages), stats.compressed_bytes);
         line("compressed", stats.compressed_bytes, format!("{ratio:>5.2} x smaller than new"))?;
         let metadata = percent(self.metadata_bytes(), stats.captured_bytes);
         line("stored", self.stored_bytes(), format!("metadata {metadata:.2} % of captured"))?;
+        if self.ranks > 1 {
+            let most = human_bytes(stats.rank_bytes_max);
+            let rest = format!("by a rank on the average, at most {most}");
+            line("", self.rank_bytes_average(), rest)?;
+            let [scan, agree, copy] = [stats.scan_ns, stats.agree_ns, stats.copy_ns].map(human_ns);
+            writeln!(f, "  {:<11}{scan:>12}  then agreed {agree}, copied {copy}", "scanned")?;
+        }
         writeln!(
             f,
             "  {:<11}{:>12}  of {} until durable",
@@ -126,6 +144,7 @@ mod tests {
         let report = Report {
             version: Version(1),
             level: Level::Local,
+            ranks: 1,
             stats: Stats::default(),
             page_bytes: 4096,
             notes: Vec::new(),
@@ -133,6 +152,10 @@ mod tests {
         let text = report.to_string();
         assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
         assert_eq!(text.lines().count(), 9);
+        let many = Report { ranks: 3, ..report };
+        let text = many.to_string();
+        assert!(!text.contains("NaN") && text.contains("remote"), "{text}");
+        assert_eq!(text.lines().count(), 12);
     }
 
     #[test]

@@ -5,9 +5,10 @@
 //
 //   load     bytes into shared memory, sorted into byte planes where a filter asks for it
 //   count    bytes -> what a literal will roughly cost
-//   match    every position at once, a tile after the other: fixed short offsets and the two last
-//            places with the same hash in earlier tiles are compared in parallel
-//   parse    each warp takes 4 KiB: lazy choice of matches, tokens and symbol counts
+//   seek     every position at once, a tile after the other: the two last places with the same
+//            hash in earlier tiles
+//   parse    each warp takes 4 KiB, 32 positions at once: those places and fixed short offsets
+//            are compared in parallel; lazy choice of matches, tokens and symbol counts
 //   code     canonical Huffman codes of at most 15 bits
 //   write    bit lengths -> prefix sums -> bits into shared memory -> slot
 //
@@ -37,16 +38,15 @@
 #define DISTANCE_BITS 5
 
 #define MATCH_TOKEN 0x80000000u
-#define BATCH 4  // tokens that a lane asks for at a time
 
 // Building one Huffman code.
 struct Tree {
     u32 key[288];     // weight and symbol, to be ranked
-    u32 weight[288];  // of the leaves, rarest first
+    u32 weight[290];  // of the leaves, rarest first
     u16 symbol[288];
-    u16 leaf_parent[288];
-    u32 inner[288];
-    u16 inner_parent[288];
+    u16 leaf_parent[290];
+    u32 inner[290];
+    u16 inner_parent[290];
     u8 length[288];   // per symbol
     u32 count[16];    // codes per length
     u32 first[16];    // first code of a length
@@ -65,7 +65,7 @@ struct Work {
     u16 item[ITEMS_MAX];            // the same as runs: symbol, extra << 5
     u32 items;
     u32 literals, distances, lengths;  // numbers in the block's header
-    u32 token_count[WARPS];
+    u32 literal_cost[WARPS];
     u32 bits[WARPS];
     u32 header_bits;
     Tree tree;
@@ -132,8 +132,8 @@ __device__ __forceinline__ void load_chunk(Work& work, const u8* chunk, u32 byte
     }
 }
 
-// What a literal of this warp's part will cost in 1/256 bits, judged by the whole chunk's bytes.
-__device__ __forceinline__ u32 literal_cost(Work& work, u32 bytes) {
+// What a literal of each part will cost in 1/256 bits, judged by the whole chunk's bytes.
+__device__ __forceinline__ void literal_costs(Work& work, u32 bytes) {
     u32 warp = threadIdx.x / WARP, first = warp * PART_BYTES;
     u32* own = work.table + warp * 256;
     for (u32 i = threadIdx.x; i < WARPS * 256; i += THREADS) work.table[i] = 0;
@@ -154,64 +154,84 @@ __device__ __forceinline__ u32 literal_cost(Work& work, u32 bytes) {
     }
     count = warp_sum(count);
     cost = count ? warp_sum(cost) / count : 0;
+    if (lane_id() == 0) work.literal_cost[warp] = max(cost, 256u);
     __syncthreads();
-    return max(cost, 256u);
 }
 
-// Common bytes of two places, at most `limit`, which is at most MATCH_SEARCHED.
+// Common bytes of two places that agree in the first four, at most `limit`. Each aligned word is
+// loaded once.
 __device__ __forceinline__ u32 common_bytes(const u32* data, u32 at, u32 candidate, u32 limit) {
-    for (u32 length = 0; length < limit; length += 4) {
-        u32 differs = load4(data, at + length) ^ load4(data, candidate + length);
+    const u32 *here = data + at / 4 + 1, *there = data + candidate / 4 + 1;
+    u32 here_low = *here, there_low = *there;
+    for (u32 length = 4; length < limit; length += 4) {
+        u32 here_high = *++here, there_high = *++there;
+        u32 differs = __funnelshift_r(here_low, here_high, at % 4 * 8) ^
+                      __funnelshift_r(there_low, there_high, candidate % 4 * 8);
         if (differs) return min(length + (__ffs(differs) - 1) / 8, limit);
+        here_low = here_high, there_low = there_high;
     }
     return limit;
 }
 
-__device__ __forceinline__ void consider(const u32* data, u32 at, u32 distance, u32 limit,
+// Takes the match at `distance` if it is longer than the best so far. `own` are the four bytes
+// at `at`.
+__device__ __forceinline__ void consider(const u32* data, u32 at, u32 own, u32 distance, u32 limit,
                                          u32& best_length, u32& best_distance) {
-    if (distance - 1 >= DISTANCE_MAX || distance > at) return;
-    if (load4(data, at) != load4(data, at - distance)) return;
-    u32 length = common_bytes(data, at, at - distance, limit);
+    if (distance - 1 >= DISTANCE_MAX || distance > at || best_length == limit) return;
+    u32 candidate = at - distance;
+    if (own != load4(data, candidate)) return;
+    // A longer match also agrees where the best one ends.
+    u32 last = best_length - 3;
+    if (best_length && load4(data, at + last) != load4(data, candidate + last)) return;
+    u32 length = common_bytes(data, at, candidate, limit);
     if (length > best_length) {
         best_length = length;
         best_distance = distance;
     }
 }
 
-// The best match of every position: length << 16 | distance - 1, or 0.
-__device__ __forceinline__ void find_matches(Work& work, u32 bytes, u32* matches) {
+struct Match {
+    u32 length, distance;
+    int gain;  // bits saved against literals, in 1/256; at most 0 where it does not pay
+};
+
+// The best match of a position, given where its hash was seen and the end of its part.
+__device__ __forceinline__ Match best_match(const u32* data, u32 at, u32 bucket, u32 end,
+                                            u32 literal_cost) {
+    if (at + MATCH_MIN > end) return {0, 0, 0};
+    u32 limit = min(end - at, (u32)MATCH_SEARCHED), own = load4(data, at);
+    u32 length = 0, distance = 0;
+    consider(data, at, own, 1, limit, length, distance);
+    consider(data, at, own, 4, limit, length, distance);
+    consider(data, at, own, 8, limit, length, distance);
+    consider(data, at, own, at - (bucket >> 16), limit, length, distance);
+    consider(data, at, own, at - (bucket & 0xffff), limit, length, distance);
+    if (!length) return {0, 0, 0};
+    u32 distance_extra, value;
+    distance_symbol(distance - 1, distance_extra, value);
+    int cost = LENGTH_BITS + DISTANCE_BITS + distance_extra;
+    return {length, distance, (int)(length * literal_cost) - (cost << 8)};
+}
+
+// For every position the two last ones with its hash, of earlier tiles: last << 16 | last but one.
+__device__ __forceinline__ void seek(Work& work, u32 bytes, u32* buckets) {
     for (u32 i = threadIdx.x; i < 1 << TABLE_BITS; i += THREADS) work.table[i] = 0;
     __syncthreads();
     for (u32 at = threadIdx.x; at - threadIdx.x < bytes; at += THREADS) {
         bool whole = at + MATCH_MIN <= bytes;
-        u32 hash = 0, bucket = 0;
+        u32 hash = FULL, bucket = 0;
         if (whole) {
             hash = load4(work.data, at) * 2654435761u >> (32 - TABLE_BITS);
             bucket = work.table[hash];
-            u32 limit = min((u32)MATCH_SEARCHED, bytes - at), length = 0, distance = 0;
-            consider(work.data, at, 1, limit, length, distance);
-            consider(work.data, at, 4, limit, length, distance);
-            consider(work.data, at, 8, limit, length, distance);
-            consider(work.data, at, at - (bucket >> 16), limit, length, distance);
-            consider(work.data, at, at - (bucket & 0xffff), limit, length, distance);
-            matches[at] = length ? length << 16 | (distance - 1) : 0;
-        } else if (at < bytes) {
-            matches[at] = 0;
+            buckets[at] = bucket;
         }
+        // In a run the next position would win anyway: no contest for one bucket.
+        u32 next = __shfl_down_sync(FULL, hash, 1);
+        bool wins = lane_id() == WARP - 1 || next != hash;
         __syncthreads();
-        if (whole) atomicMax(&work.table[hash], at << 16 | bucket >> 16);
+        if (whole && wins) atomicMax(&work.table[hash], at << 16 | bucket >> 16);
         __syncthreads();
     }
-}
-
-// Bits saved by a match against literals, in 1/256; at most 0 where it does not pay.
-__device__ __forceinline__ int gain_of(u32 length, u32 distance, u32 literal) {
-    if (length < MATCH_MIN) return 0;
-    u32 length_extra, distance_extra, value;
-    length_symbol(length - 3, length_extra, value);
-    distance_symbol(distance - 1, distance_extra, value);
-    u32 cost = LENGTH_BITS + length_extra + DISTANCE_BITS + distance_extra;
-    return (int)(length * literal) - (int)(cost << 8);
 }
 
 // One warp: how far a match of MATCH_SEARCHED bytes really goes.
@@ -236,32 +256,26 @@ __device__ __forceinline__ void count_token(Work& work, u32 token) {
     }
 }
 
-// One warp: tokens of its part, written over `matches` from the part's start on.
+// One warp: tokens of its part, written over `buckets` from the part's start on.
 //
 // Windows of 32 positions: which lanes would start a match is known at once; the warp then only
-// walks from match to match. A match that the next position beats is passed over (lazy).
-__device__ __forceinline__ u32 parse(Work& work, u32 bytes, u32 literal, u32* matches) {
+// walks from match to match, and passes over windows that a match covers. A match that the next
+// position of the window beats is passed over too (lazy).
+__device__ __forceinline__ u32 parse(Work& work, u32 bytes, u32* buckets) {
     u32 first = threadIdx.x / WARP * PART_BYTES;
     u32 end = min(first + PART_BYTES, bytes), tokens = 0;
-    // This window's matches, the next one's, and those after that, still on their way.
-    u32 own, ahead = 0, far = 0, expected = FULL;
+    u32 literal_cost = work.literal_cost[threadIdx.x / WARP];
+    u32 ahead = 0, expected = FULL;  // the next window's buckets are on their way
     for (u32 next = first, base = first; base < end; base = max(base + WARP, next & ~31u)) {
         u32 at = base + lane_id();
-        if (base == expected) {
-            own = ahead, ahead = far;
-        } else {
-            own = at < end ? matches[at] : 0;
-            ahead = at + WARP < end ? matches[at + WARP] : 0;
-        }
-        far = at + 2 * WARP < end ? matches[at + 2 * WARP] : 0;
+        u32 bucket = base == expected ? ahead : at < end ? buckets[at] : 0;
         expected = base + WARP;
-        u32 after = __shfl_down_sync(FULL, own, 1), ahead_first = __shfl_sync(FULL, ahead, 0);
-        if (lane_id() == WARP - 1) after = ahead_first;
-        u32 length = min(own >> 16, end - min(at, end)), distance = (own & 0xffff) + 1;
-        u32 after_length = min(after >> 16, end - min(at + 1, end));
-        int gain = gain_of(length, distance, literal);
-        int after_gain = gain_of(after_length, (after & 0xffff) + 1, literal);
-        bool starts = gain > 0 && (length == MATCH_SEARCHED || after_gain <= gain);
+        ahead = at + WARP < end ? buckets[at + WARP] : 0;
+        Match match = best_match(work.data, at, bucket, end, literal_cost);
+        u32 length = match.length, distance = match.distance;
+        int after_gain = __shfl_down_sync(FULL, match.gain, 1);
+        bool beaten = lane_id() < WARP - 1 && length < MATCH_SEARCHED && after_gain > match.gain;
+        bool starts = match.gain > 0 && !beaten;
         u32 starting = __ballot_sync(FULL, starts);
         u32 literals = 0, chosen = 0;
         __syncwarp();
@@ -290,7 +304,7 @@ __device__ __forceinline__ u32 parse(Work& work, u32 bytes, u32 literal, u32* ma
         if (emitted >> lane_id() & 1) {
             u32 token = byte_at(work.data, at);
             if (chosen >> lane_id() & 1) token = MATCH_TOKEN | (length - 3) << 16 | (distance - 1);
-            matches[first + tokens + __popc(emitted & lanes_before())] = token;
+            buckets[first + tokens + __popc(emitted & lanes_before())] = token;
             count_token(work, token);
         }
         tokens += __popc(emitted);
@@ -299,25 +313,26 @@ __device__ __forceinline__ u32 parse(Work& work, u32 bytes, u32 literal, u32* ma
     return tokens;
 }
 
-// Thread 0: joins the two lightest again and again; leaves and inner nodes each come in order.
+// Thread 0: joins the two lightest again and again; leaves and inner nodes each come in order,
+// with endlessly heavy ones behind them. A leaf goes before an inner node of the same weight.
 __device__ void merge(Tree& tree, u32 leaves) {
     u32 leaf = 0, node = 0;
-    u32 leaf_weight = tree.weight[0], node_weight = FULL;
     for (u32 made = 0; made + 1 < leaves; made++) {
-        u32 sum = 0;
-        for (int i = 0; i < 2; i++) {
-            if (leaf < leaves && leaf_weight <= node_weight) {
-                sum += leaf_weight;
-                tree.leaf_parent[leaf++] = made;
-                leaf_weight = leaf < leaves ? tree.weight[leaf] : FULL;
-            } else {
-                sum += node_weight;
-                tree.inner_parent[node++] = made;
-                node_weight = node < made ? tree.inner[node] : FULL;
-            }
+        u32 leaf_first = tree.weight[leaf], leaf_second = tree.weight[leaf + 1];
+        u32 node_first = tree.inner[node], node_second = tree.inner[node + 1];
+        if (leaf_second <= node_first) {
+            tree.inner[made] = leaf_first + leaf_second;
+            tree.leaf_parent[leaf] = tree.leaf_parent[leaf + 1] = made;
+            leaf += 2;
+        } else if (node_second < leaf_first) {
+            tree.inner[made] = node_first + node_second;
+            tree.inner_parent[node] = tree.inner_parent[node + 1] = made;
+            node += 2;
+        } else {
+            tree.inner[made] = leaf_first + node_first;
+            tree.leaf_parent[leaf++] = made;
+            tree.inner_parent[node++] = made;
         }
-        tree.inner[made] = sum;
-        if (node == made) node_weight = sum;
     }
 }
 
@@ -347,6 +362,7 @@ __device__ void build_code(Tree& tree, const u32* counts, u32 symbols, u32 limit
         tree.key[own] = used ? counts[own] << 9 | own : FULL;
         tree.length[own] = 0;
     }
+    if (own < 290) tree.weight[own] = tree.inner[own] = FULL;
     if (own < 16) tree.count[own] = 0;
     u32 leaves = __syncthreads_count(used);
     if (used) {
@@ -439,7 +455,7 @@ __device__ void size_header(Work& work) {
     work.header_bits = bits;
 }
 
-// Adds up to 48 bits at a position; the words start as zeros.
+// Adds up to 64 bits at a position; the words start as zeros.
 __device__ __forceinline__ void put(u32* out, u32 at, u64 value, u32 bits) {
     if (!bits) return;
     u32 word = at / 32, shift = at % 32;
@@ -495,29 +511,37 @@ __device__ __forceinline__ u64 token_bits(const Work& work, u32 token, u32& bits
 
 __device__ __forceinline__ u32 count_bits(const Work& work, const u32* tokens, u32 count) {
     u32 sum = 0;
-    for (u32 base = lane_id(); base < count; base += BATCH * WARP) {
-        u32 token[BATCH];
-        for (int i = 0; i < BATCH; i++)
-            token[i] = base + i * WARP < count ? tokens[base + i * WARP] : 0;
-        for (int i = 0; i < BATCH; i++) {
-            u32 bits;
-            token_bits(work, token[i], bits);
-            if (base + i * WARP < count) sum += bits;
+    for (u32 base = 4 * lane_id(); base < count; base += 4 * WARP) {
+        uint4 four = *(const uint4*)(tokens + base);
+        u32 token[4] = {four.x, four.y, four.z, four.w};
+        for (int i = 0; i < 4; i++) {
+            u32 bits = 0;
+            if (base + i < count) token_bits(work, token[i], bits);
+            sum += bits;
         }
     }
     return warp_sum(sum);
 }
 
+// Two tokens a lane and round.
 __device__ __forceinline__ void write_tokens(Work& work, const u32* tokens, u32 count, u32 at) {
-    u32 token = lane_id() < count ? tokens[lane_id()] : 0;
-    for (u32 base = 0; base < count; base += WARP) {
-        u32 ahead = base + WARP + lane_id() < count ? tokens[base + WARP + lane_id()] : 0, bits;
-        u64 value = token_bits(work, token, bits);
-        if (base + lane_id() >= count) bits = 0;
-        token = ahead;
-        u32 before = warp_sum_before(bits);
-        put(work.data, at + before, value, bits);
-        at += __shfl_sync(FULL, before + bits, WARP - 1);
+    uint2 two = *(const uint2*)(tokens + 2 * lane_id());
+    for (u32 base = 2 * lane_id(); base - 2 * lane_id() < count; base += 2 * WARP) {
+        uint2 ahead = make_uint2(0, 0);
+        if (base + 2 * WARP < count) ahead = *(const uint2*)(tokens + base + 2 * WARP);
+        u32 bits = 0, more_bits = 0;
+        u64 value = 0, more = 0;
+        if (base < count) value = token_bits(work, two.x, bits);
+        if (base + 1 < count) more = token_bits(work, two.y, more_bits);
+        two = ahead;
+        u32 before = warp_sum_before(bits + more_bits);
+        if (bits + more_bits <= 64) {
+            put(work.data, at + before, value | more << bits % 64, bits + more_bits);
+        } else {
+            put(work.data, at + before, value, bits);
+            put(work.data, at + before + bits, more, more_bits);
+        }
+        at += __shfl_sync(FULL, before + bits + more_bits, WARP - 1);
     }
 }
 
@@ -562,21 +586,21 @@ __device__ void build_codes(Work& work) {
 }
 
 __device__ void compress_chunk(Work& work, const u8* chunk, u32 bytes, u32 element_bytes,
-                               u32* matches, u8* slot, u64* size) {
+                               u32* tokens, u8* slot, u64* size) {
     u32 warp = threadIdx.x / WARP;
     load_chunk(work, chunk, bytes, element_bytes);
     __syncthreads();
-    u32 literal = literal_cost(work, bytes);
-    find_matches(work, bytes, matches);
+    literal_costs(work, bytes);
+    seek(work, bytes, tokens);
     if (threadIdx.x < 288) work.literal_count[threadIdx.x] = 0;
     if (threadIdx.x < 32) work.distance_count[threadIdx.x] = 0;
     __syncthreads();
-    u32 tokens = parse(work, bytes, literal, matches);
+    u32 count = parse(work, bytes, tokens);
     __syncthreads();
     build_codes(work);
 
-    const u32* own = matches + warp * PART_BYTES;
-    u32 bits = count_bits(work, own, tokens);
+    const u32* own = tokens + warp * PART_BYTES;
+    u32 bits = count_bits(work, own, count);
     if (lane_id() == 0) work.bits[warp] = bits;
     for (u32 i = threadIdx.x; i < CHUNK_BYTES / 4 + 8; i += THREADS) work.data[i] = 0;
     __syncthreads();
@@ -595,7 +619,7 @@ __device__ void compress_chunk(Work& work, const u8* chunk, u32 bytes, u32 eleme
     }
     if (warp == 0) write_header(work);
     if (threadIdx.x == 0) put(work.data, end, end_code & 0xffff, end_code >> 16);
-    write_tokens(work, own, tokens, at);
+    write_tokens(work, own, count, at);
     __syncthreads();
     for (u32 i = threadIdx.x; i < (packed + 15) / 16; i += THREADS)
         ((uint4*)slot)[i] = ((const uint4*)work.data)[i];
@@ -604,7 +628,7 @@ __device__ void compress_chunk(Work& work, const u8* chunk, u32 bytes, u32 eleme
 }
 
 // scratch: gridDim.x times CHUNK_BYTES words. Dynamic shared memory: 110 KiB.
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, 2)
 deflate_chunks(const u8* input, u64 input_bytes, u32 element_bytes, u32* scratch, u8* slots,
                u64* sizes) {
     extern __shared__ uint4 memory[];

@@ -37,6 +37,7 @@ mod packed;
 pub mod pages;
 pub mod pipeline;
 pub mod region;
+pub mod turns;
 #[doc(hidden)]
 pub mod vectors;
 

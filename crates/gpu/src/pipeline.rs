@@ -69,10 +69,12 @@ impl HostPipeline {
 
     /// Compresses all of `source`, handing over piece by piece, in order.
     pub fn run(&mut self, source: Source<'_>, mut each: impl FnMut(Piece<'_>)) -> Result<()> {
-        let outcome = self.feed(&source, &mut each);
+        let mut outcome = self.feed(&source, &mut each);
         // Also after a failure nothing may still read the caller's memory.
-        let idle = self.lanes.iter().map(|lane| lane.stream.wait()).collect::<Result<()>>();
-        outcome.and(idle)
+        for lane in &self.lanes {
+            outcome = outcome.and(lane.stream.wait());
+        }
+        outcome
     }
 
     fn feed(&mut self, source: &Source<'_>, each: &mut impl FnMut(Piece<'_>)) -> Result<()> {
@@ -178,9 +180,7 @@ impl Work {
     fn new(gpu: &Gpu, codec: Codec, bytes_max: usize) -> Result<Self> {
         Ok(match codec {
             Codec::Float(element) => Work::Float(DeviceFloat::new(gpu, element, bytes_max)?),
-            Codec::Deflate(filter) => {
-                Work::Deflate(DeviceDeflate::new(gpu, filter, bytes_max)?)
-            }
+            Codec::Deflate(filter) => Work::Deflate(DeviceDeflate::new(gpu, filter, bytes_max)?),
         })
     }
 

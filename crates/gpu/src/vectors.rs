@@ -122,7 +122,7 @@ pub fn all() -> Vec<(&'static str, Vec<u8>)> {
         ("a line", b"standfast standfast standfast stand\n".to_vec()),
         ("zeros", vec![0; 300_000]),
         ("a period of 3", (0..100_003).map(|i| (i % 3) as u8).collect()),
-        ("a period of 1000", (0..140_000).map(|i| (i % 1000 * 7 >> 3) as u8).collect()),
+        ("a period of 1000", (0..140_000).map(|i| ((i % 1000 * 7) >> 3) as u8).collect()),
         ("random", random(150_001, 5)),
         ("bf16 weights", bf16_weights(600_002, 6)),
         ("noisy f64", noisy_f64(600_004, 7)),

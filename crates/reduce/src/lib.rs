@@ -43,6 +43,7 @@ mod filter;
 mod hash;
 mod probe;
 mod scan;
+mod walk;
 mod zero;
 
 pub use block::{BlockDecoder, BlockEncoder, Encoded};
@@ -52,4 +53,5 @@ pub use error::{Error, Result};
 pub use filter::{FilterChoice, shuffle, unshuffle};
 pub use hash::{PageHasher, SECRET_CONTEXT};
 pub use scan::{Changed, Consume, Positions, Scanner, Target};
+pub use walk::{Fetch, Fetched};
 pub use zero::is_zero;

@@ -84,6 +84,23 @@ impl Positions {
         self.hashes.capacity() + self.refs.capacity() * size_of::<PageRef>()
     }
 
+    /// Prepares for a walk over so many pages; returns how many were known. They are known again
+    /// with [`Positions::end`].
+    pub(crate) fn begin(&mut self, pages: usize, hash_bytes: usize) -> usize {
+        self.fit(pages, hash_bytes);
+        std::mem::take(&mut self.known)
+    }
+
+    /// Hash and place of a page.
+    pub(crate) fn entry(&mut self, page: usize, hash_bytes: usize) -> (&mut [u8], &mut PageRef) {
+        (&mut self.hashes[page * hash_bytes..][..hash_bytes], &mut self.refs[page])
+    }
+
+    /// Everything is known.
+    pub(crate) fn end(&mut self) {
+        self.known = self.refs.len();
+    }
+
     /// Fits the tables to a region of so many pages; pages beyond the old length are unknown.
     fn fit(&mut self, pages: usize, hash_bytes: usize) {
         self.known = self.known.min(pages);
@@ -189,6 +206,18 @@ impl Scanner {
     /// Length of a hash.
     pub fn hash_bytes(&self) -> usize {
         self.hasher.bytes()
+    }
+
+    pub(crate) fn page_bytes(&self) -> usize {
+        self.page_bytes
+    }
+
+    /// Hashes a page of which is known whether it is zero.
+    pub(crate) fn hash_or_zero(&self, bytes: &[u8], zero: bool, out: &mut [u8]) {
+        match zero {
+            true => out.copy_from_slice(&self.zero_hash),
+            false => self.hash_page(bytes, out),
+        }
     }
 
     /// The same with another number of threads.

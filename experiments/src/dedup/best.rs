@@ -165,10 +165,12 @@ fn times(args: &Args) -> anyhow::Result<()> {
         }
         lines.push(Line { label: mode.to_owned(), points });
     }
-    let last = |line: &Line| line.points.last().map_or(0.0, |point| point.1);
-    let saved = 1.0 - last(&lines[2]) / last(&lines[0]);
-    let text = format!("exact takes {:.0} % less time than a full dump", 100.0 * saved);
-    args.report.claim(NAME, text, saved > 0.0);
+    let last = |line: &Line| line.points.last().map(|point| point.1);
+    if let (Some(full), Some(exact)) = (last(&lines[0]), last(&lines[2])) {
+        let saved = 1.0 - exact / full;
+        let text = format!("exact takes {:.0} % less time than a full dump", 100.0 * saved);
+        args.report.claim(NAME, text, saved > 0.0);
+    }
     let title = "Identical ranks: time until durable";
     args.report.draw(&over_ranks("dedup-best-time", title, "seconds", lines))
 }

@@ -17,7 +17,7 @@ pub(super) fn name(page: u64) -> Name {
 }
 
 /// Names of a rank's pages that no other rank has.
-pub(super) fn unique(rank: usize, pages: usize) -> Vec<u8> {
+pub(crate) fn unique(rank: usize, pages: usize) -> Vec<u8> {
     let first = (rank * pages) as u64;
     (first..first + pages as u64).flat_map(name).collect()
 }

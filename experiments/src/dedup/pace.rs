@@ -7,7 +7,7 @@ use standfast_comm::collective::all_max;
 use standfast_comm::{Comm, Result, run_threads};
 use standfast_format::HashKind;
 use standfast_reduce::PageHasher;
-use standfast_reduce::collective::{Exact, Strategy};
+use standfast_reduce::collective::{Exact, Strategy, Threshold, TopK};
 
 use super::names::HASH_BYTES;
 
@@ -31,11 +31,19 @@ impl Pace {
     }
 }
 
-/// Measures the exact strategy on any communicator, with these candidates on this rank, against
-/// hashing as many pages. Collective.
-pub(crate) fn measure(comm: &dyn Comm, hashes: &[u8], rounds: usize) -> Result<Pace> {
+/// Measures a strategy (top-K with this threshold, else exact) on any communicator, with these
+/// candidates on this rank, against hashing as many pages. Collective.
+pub(crate) fn measure(
+    comm: &dyn Comm,
+    hashes: &[u8],
+    rounds: usize,
+    threshold: Option<u32>,
+) -> Result<Pace> {
     let pages = hashes.len() / HASH_BYTES;
-    let mut strategy = Exact::new(HashKind::Xxh3);
+    let mut strategy: Box<dyn Strategy> = match threshold {
+        None => Box::new(Exact::new(HashKind::Xxh3)),
+        Some(pages) => Box::new(TopK::new(HashKind::Xxh3, Threshold::fixed(pages))),
+    };
     let mut memory = vec![0u8; PASS_PAGES * PAGE_BYTES];
     memory.iter_mut().zip(0u32..).for_each(|(byte, at)| *byte = (at.wrapping_mul(at) >> 9) as u8);
     let hasher = PageHasher::new(HashKind::Xxh3, &[7; 32]);
@@ -59,7 +67,7 @@ pub(super) fn on_threads(
     sort: &str,
     hashes: impl Fn(usize) -> Vec<u8> + Sync,
 ) -> Result<String> {
-    let told = run_threads(ranks, |comm| measure(&comm, &hashes(comm.rank()), 5));
+    let told = run_threads(ranks, |comm| measure(&comm, &hashes(comm.rank()), 5, None));
     let pace = told.into_iter().collect::<Result<Vec<Pace>>>()?.remove(0);
     Ok(format!(
         "exact, {ranks} ranks of {pages} {sort} pages: {:.2} ms; hashing them: {:.2} ms; {:.3} of it",

@@ -161,6 +161,7 @@ contains
         integer(c_size_t) :: count
         integer(c_int64_t) :: length
         type(sf_region_info) :: regions(20)
+        integer(c_int32_t) :: rank, ranks
         real(real64), target :: copy(600)
         integer(int8), target :: raw(4800)
 
@@ -174,6 +175,12 @@ contains
         call expect(sf_recover(job, 40_c_int64_t, "field", c_loc(raw), 4800_c_size_t), SF_OK)
         call check(all(transfer(raw, copy) == copy), "the same bytes")
         call fails(sf_recover(job, 40_c_int64_t, "field", copy(1:10)), SF_INVALID, "80")
+        call expect(sf_rank(job, rank, ranks), SF_OK)
+        call check(rank == 0 .and. ranks == 1, "there is one rank")
+        raw = 0
+        call expect(sf_recovered_bytes_of(job, 40_c_int64_t, rank, "field", length), SF_OK)
+        call expect(sf_recover_of(job, 40_c_int64_t, rank, "field", c_loc(raw), 4800_c_size_t), SF_OK)
+        call check(length == 4800 .and. all(transfer(raw, copy) == copy), "the same of rank 0")
     end subroutine
 
     subroutine wrong_calls()

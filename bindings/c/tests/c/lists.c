@@ -52,7 +52,7 @@ static void checkpoint_list(sf_job *job)
         CHECK(one->pages == one->zero_pages + one->duplicate_pages + one->old_pages +
                                 one->new_pages);
         CHECK(one->stored_bytes > 0 && one->taken_ns > 1600000000000000000u);
-        CHECK(one->total_ns >= one->blocked_ns && one->reserved[0] == 0 && one->reserved[5] == 0);
+        CHECK(one->total_ns >= one->blocked_ns && one->reserved[0] == 0 && one->reserved[3] == 0);
         CHECK(i == 0 || list[i - 1].sequence > one->sequence);
     }
 }

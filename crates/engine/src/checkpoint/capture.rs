@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 
-use standfast_capture::{Dirty, Region, Regions, Span, Uffd, Watch};
+use standfast_capture::{Dirty, Mprotect, Region, Regions, Span, Tracker, Uffd, Watch};
 use standfast_format::{
     AttemptId, Rank, RegionImage, SegmentId, SegmentIndex, SegmentRef, Stats, StoreHeader, Version,
 };
@@ -25,13 +25,20 @@ use super::sharing::{Candidates, Sharing};
 use super::storing::{Storing, expected_bytes};
 use crate::config::{Config, Mode, Track};
 use crate::error::{Error, Result};
-use crate::identity;
 use crate::team::Team;
 
 /// Least room for hashes in the catalog, however little memory is protected.
 const CATALOG_BYTES_MIN: usize = 8 << 20;
 /// The catalog's hashes may take one byte of so many protected ones.
 const CATALOG_SHARE: u64 = 128;
+
+/// What all ranks of an attempt have in common.
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Order {
+    pub(crate) version: Version,
+    pub(crate) attempt: AttemptId,
+    pub(crate) taken_ns: u64,
+}
 
 /// Pages that were taken.
 struct Taken {
@@ -141,12 +148,11 @@ impl Capturer {
     pub(crate) unsafe fn capture(
         &mut self,
         regions: &Regions,
-        (version, attempt): (Version, AttemptId),
+        Order { version, attempt, taken_ns }: Order,
         inventory: &Inventory,
         team: &Team,
     ) -> Result<Draft> {
         let started = Instant::now();
-        let taken_ns = identity::now_ns();
         self.prepare(regions, inventory, team)?;
         let mut positions = self.take_positions(regions);
         let taken = match self.sharing.is_on() {
@@ -564,12 +570,19 @@ impl Capturer {
 }
 
 /// Tracking needs something to compare with: where nobody looks back, every page is looked at.
+///
+/// What protects pages by itself is never chosen, only asked for: whether a program hands its
+/// memory to system calls cannot be seen from here.
 fn start_watch(config: &Config) -> Option<Watch> {
-    if !config.mode.looks_back() || config.track == Track::Hash {
+    if !config.mode.looks_back() {
         return None;
     }
-    let tracker = Uffd::new()?;
-    Some(Watch::new(Box::new(tracker), config.track == Track::Uffd))
+    let tracker: Box<dyn Tracker> = match config.track {
+        Track::Hash => return None,
+        Track::Mprotect => Box::new(Mprotect::new()?),
+        Track::Auto | Track::Uffd => Box::new(Uffd::new()?),
+    };
+    Some(Watch::new(tracker, config.track != Track::Auto))
 }
 
 /// What to scan.

@@ -16,6 +16,7 @@
 //! Step 1 is a thread's work. The others need the ranks to talk: where any thread may do that it
 //! is the same thread's work, otherwise it is done inside the program's next collective call.
 
+use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -29,7 +30,7 @@ use standfast_format::{
 use standfast_restart::{Damaged, Inventory};
 use standfast_store::{Lock, Store, keep_signals_away};
 
-use super::capture::{Draft, elapsed_ns};
+use super::capture::{Draft, Order, elapsed_ns};
 use super::told::Told;
 use crate::error::{Error, Result};
 use crate::failpoint;
@@ -224,17 +225,12 @@ impl CommitSettings {
         let segments = team.gather_all(segments).inspect_err(|_| discard())?;
 
         failpoint::pass("commit.before_image");
-        let order = Order {
-            version,
-            attempt,
-            sequence: sealed.sequence,
-            taken_ns: sealed.taken_ns,
-            ranks: team.size() as u32,
-        };
+        let order = Order { version, attempt, taken_ns: sealed.taken_ns };
+        let place = (sealed.sequence, team.size() as u32);
         let part = self.write_image(team.rank(), sealed, &segments.concat());
         let own_error = part.as_ref().err().cloned();
         let parts = team.gather_first(part)?;
-        let written = parts.map(|parts| self.write_manifest(order, parts, inventory));
+        let written = parts.map(|parts| self.write_manifest(order, place, parts, inventory));
         let (told, first_error) = written.unzip();
         // From here on a failure to talk leaves in doubt what the first rank did.
         let told = team.tell(told.map(Ok))?;
@@ -284,12 +280,13 @@ impl CommitSettings {
     fn write_manifest(
         &self,
         order: Order,
+        place: (u64, u32),
         parts: Vec<Result<Part>>,
         inventory: &mut Inventory,
     ) -> (Told, Option<Error>) {
         let (version, attempt) = (order.version, order.attempt);
         let manifest = match parts.into_iter().collect::<Result<Vec<Part>>>() {
-            Ok(parts) => order.manifest(self.job, parts),
+            Ok(parts) => self.join(order, place, parts),
             Err(error) => return (Told::failed(&error, false, inventory), Some(error)),
         };
         failpoint::pass("commit.before_manifest");
@@ -313,43 +310,32 @@ impl CommitSettings {
         (Told::committed(removed, notes, inventory), None)
     }
 
+    /// The manifest of all ranks' parts; `place`: its sequence and how many ranks there are.
+    fn join(&self, order: Order, (sequence, ranks): (u64, u32), parts: Vec<Part>) -> Manifest {
+        let mut seen = HashSet::new();
+        let segments = parts.iter().flat_map(|part| &part.segments);
+        let segments = segments.filter(|segment| seen.insert(segment.id)).copied().collect();
+        let stats = parts.iter().fold(Stats::default(), |all, part| all.join(part.stats));
+        Manifest {
+            job: self.job,
+            version: order.version,
+            sequence,
+            attempt: order.attempt,
+            level: Level::Local,
+            taken_ns: order.taken_ns,
+            ranks,
+            images: parts.into_iter().map(|part| part.image).collect(),
+            segments,
+            stats,
+        }
+    }
+
     /// Gives the space of a failed attempt back, as far as the store lets it.
     fn discard(&self, version: Version, attempt: AttemptId, rank: Rank, own: &[SegmentId]) {
         // Most are not there, and what stays goes with the next prune or opening.
         let _ = self.store.remove(&name::image(version, attempt, rank));
         for id in own {
             let _ = self.store.remove(&name::segment(*id));
-        }
-    }
-}
-
-/// What all ranks of an attempt have in common.
-#[derive(Clone, Copy)]
-struct Order {
-    version: Version,
-    attempt: AttemptId,
-    sequence: u64,
-    taken_ns: u64,
-    ranks: u32,
-}
-
-impl Order {
-    fn manifest(self, job: JobId, parts: Vec<Part>) -> Manifest {
-        let mut seen = std::collections::HashSet::new();
-        let segments = parts.iter().flat_map(|part| &part.segments);
-        let segments = segments.filter(|segment| seen.insert(segment.id)).copied().collect();
-        let stats = parts.iter().fold(Stats::default(), |all, part| all.join(part.stats));
-        Manifest {
-            job,
-            version: self.version,
-            sequence: self.sequence,
-            attempt: self.attempt,
-            level: Level::Local,
-            taken_ns: self.taken_ns,
-            ranks: self.ranks,
-            images: parts.into_iter().map(|part| part.image).collect(),
-            segments,
-            stats,
         }
     }
 }

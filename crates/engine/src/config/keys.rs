@@ -73,6 +73,8 @@ pub enum Track {
     Auto,
     /// By the kernel, wherever it can.
     Uffd,
+    /// By protecting pages, for programs that hand no protected memory to system calls.
+    Mprotect,
     /// By hashing every page.
     Hash,
 }
@@ -155,7 +157,12 @@ const MODES: Words<Mode> = &[
     ("all", Mode::All),
 ];
 const STRATEGIES: Words<Strategy> = &[("exact", Strategy::Exact), ("topk", Strategy::TopK)];
-const TRACKS: Words<Track> = &[("auto", Track::Auto), ("uffd", Track::Uffd), ("hash", Track::Hash)];
+const TRACKS: Words<Track> = &[
+    ("auto", Track::Auto),
+    ("uffd", Track::Uffd),
+    ("mprotect", Track::Mprotect),
+    ("hash", Track::Hash),
+];
 const IOS: Words<Io> = &[("auto", Io::Auto), ("direct", Io::Direct), ("buffered", Io::Buffered)];
 
 /// All settings.
@@ -247,7 +254,7 @@ pub const KEYS: &[Key] = &[
     },
     Key {
         name: "track",
-        help: "How changed pages are found: auto, uffd (by the kernel), hash (looks at every page; for memory that devices write)",
+        help: "How changed pages are found: auto, uffd (by the kernel), mprotect (by faults; no system call may write to protected memory), hash (looks at every page; for memory that devices write)",
         default: "auto",
         set: |config, text| word(&mut config.track, TRACKS, text),
         show: |config| word_of(config.track, TRACKS),

@@ -167,8 +167,7 @@ fn floats(
     let bytes = buffer.bytes.len();
     let out = stream.gpu().allocate("encoded", DeviceFloat::out_bytes_max(bytes))?;
     let mut codec = DeviceFloat::new(stream.gpu(), element, bytes)?;
-    let encode =
-        seconds(stream, || Ok(codec.queue_encode(stream, input.slice(), out.slice())?))?;
+    let encode = seconds(stream, || Ok(codec.queue_encode(stream, input.slice(), out.slice())?))?;
     let packed = codec.packed();
     let back = stream.gpu().allocate("decoded", bytes)?;
     let decode =
@@ -316,7 +315,8 @@ fn region(
     anyhow::ensure!(found.changed == pages.div_ceil(20), "{found:?} of {pages} pages");
     anyhow::ensure!(found.staged == found.changed, "all fit the staging: {found:?}");
     let gib = bytes >> 30;
-    let floor = Ceiling { value: bytes as f64 / copy / 1e6, unit: "ms to read it at copy bandwidth" };
+    let floor =
+        Ceiling { value: bytes as f64 / copy / 1e6, unit: "ms to read it at copy bandwidth" };
     let title = format!("{gib} GiB device region, 5 % changed, blocked ms");
     report.bar(&title, blocked[ROUNDS / 2], Better::Lower, 20.0, Some(floor))?;
     transfer(stream, &tracker, found.staged, report)
@@ -364,7 +364,8 @@ fn transfer(
     let title = "bytes over the bus, share of changed bytes / ratio";
     let ceiling = Ceiling { value: ratio, unit: "ratio" };
     report.bar(title, all as f64 / sizes as f64, Better::Lower, 1.02, Some(ceiling))?;
-    let note = format!("{} MiB of changed pages, ratio {ratio:.3}, beside the program", bytes >> 20);
+    let note =
+        format!("{} MiB of changed pages, ratio {ratio:.3}, beside the program", bytes >> 20);
     report.bench("compress and drain changed pages", time * 1e3, "ms", &note)
 }
 
@@ -373,7 +374,10 @@ fn host(gpu: &Gpu, buffer: &Buffer, report: &mut Report) -> Result<()> {
     let name = buffer.name;
     let mut pinned = gpu.pinned("data", buffer.bytes.len())?;
     pinned.copy_from_slice(&buffer.bytes);
-    let codecs = [Some(("Deflate", Codec::Deflate(FilterKind::None))), buffer.element.map(|e| ("float", Codec::Float(e)))];
+    let codecs = [
+        Some(("Deflate", Codec::Deflate(FilterKind::None))),
+        buffer.element.map(|e| ("float", Codec::Float(e))),
+    ];
     for (codec_name, codec) in codecs.into_iter().flatten() {
         for (from, is_pinned) in [("pageable", false), ("pinned", true)] {
             let mut pipeline = HostPipeline::new(gpu, codec, PIECE)?;

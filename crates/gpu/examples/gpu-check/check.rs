@@ -98,9 +98,15 @@ fn product_differs(stream: &Stream, matrix: &Matrix, shards: &[Vec<u8>]) -> Resu
 /// Encoding and rebuilding, small and largest codes, uneven lengths.
 fn erasure_codes(stream: &Stream, report: &mut Report) -> Result<()> {
     let (mut cases, mut wrong) = (0, Vec::new());
-    for (k, m, bytes) in
-        [(1, 1, 16), (2, 1, 1), (3, 2, 1000), (8, 8, 70_003), (5, 13, 4096), (100, 20, 777), (128, 128, 333)]
-    {
+    for (k, m, bytes) in [
+        (1, 1, 16),
+        (2, 1, 1),
+        (3, 2, 1000),
+        (8, 8, 70_003),
+        (5, 13, 4096),
+        (100, 20, 777),
+        (128, 128, 333),
+    ] {
         let code = Code::new(k, m)?;
         let data: Vec<Vec<u8>> = (0..k).map(|at| vectors::random(bytes, at as u64 + 1)).collect();
         let views: Vec<&[u8]> = data.iter().map(Vec::as_slice).collect();
@@ -164,12 +170,8 @@ fn damaged_floats(stream: &Stream, report: &mut Report) -> Result<()> {
         payload[at] ^= 0x41;
         let there = put(stream, &payload)?;
         let device = codec.decode(stream, there.slice(), &parsed.packed, decoded.slice());
-        let host = float::decode(&float::frame(
-            Element::F64,
-            raw.len() as u64,
-            &parsed.packed,
-            &payload,
-        ));
+        let host =
+            float::decode(&float::frame(Element::F64, raw.len() as u64, &parsed.packed, &payload));
         cases += 1;
         let same = match (&device, &host) {
             (Ok(()), Ok(numbers)) => get(stream, &decoded, raw.len())? == *numbers,
@@ -285,8 +287,7 @@ fn pipelines(gpu: &Gpu, report: &mut Report) -> Result<()> {
         let mut next = 0;
         pipeline.run(source, |piece| {
             let part = &raw[piece.raw.clone()];
-            let framed =
-                float::frame(Element::F64, part.len() as u64, piece.packed, piece.bytes);
+            let framed = float::frame(Element::F64, part.len() as u64, piece.packed, piece.bytes);
             if piece.raw.start != next || framed != float::encode(part, Element::F64) {
                 wrong.push(format!("{name}: piece at {}", piece.raw.start));
             }

@@ -58,7 +58,9 @@ impl Report {
     }
 
     pub(crate) fn bench(&mut self, name: &str, value: f64, unit: &str, note: &str) -> Result<()> {
-        self.line(json!({"type": "bench", "name": name, "value": value, "unit": unit, "note": note}))
+        self.line(
+            json!({"type": "bench", "name": name, "value": value, "unit": unit, "note": note}),
+        )
     }
 
     pub(crate) fn bar(

@@ -2,6 +2,8 @@
 //!
 //! Written for clarity, not for speed: on a CPU other compressors find more in less time.
 
+use std::ops::Range;
+
 use standfast_format::FilterKind;
 
 use super::code::Code;
@@ -12,6 +14,8 @@ use crate::log2_256;
 const TILE: usize = 512;
 /// The part that one warp parses; no match crosses its end.
 const PART: usize = 4096;
+/// Positions that are looked at together while parsing.
+const WINDOW: usize = 32;
 const STORED_PIECE: usize = 32768;
 
 const TABLE_BITS: u32 = 13;
@@ -33,11 +37,13 @@ const DISTANCE_BITS: u32 = 5;
 const LENGTH_ORDER: [usize; 19] =
     [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15];
 
-/// A match as it is found: how long, how far back. No match: length 0.
+/// A match as it is found: how long, how far back, and what it saves against literals in 1/256
+/// bits, at most 0 where it does not pay.
 #[derive(Clone, Copy, Debug, Default)]
 struct Match {
     length: u32,
     distance: u32,
+    gain: i32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -67,7 +73,7 @@ fn encode(chunk: &[u8]) -> Vec<u8> {
     let mut tokens = Vec::new();
     for first in (0..chunk.len()).step_by(PART) {
         let end = (first + PART).min(chunk.len());
-        parse(chunk, &matches, first..end, literal_cost(chunk, first..end), &mut tokens);
+        parse(chunk, &matches, first..end, &mut tokens);
     }
     let coded = write_block(&tokens);
     if coded.len() >= chunk.len() + 5 * chunk.len().div_ceil(STORED_PIECE) {
@@ -77,7 +83,7 @@ fn encode(chunk: &[u8]) -> Vec<u8> {
 }
 
 /// What a literal of a part will cost in 1/256 bits, judged by the whole chunk's bytes.
-fn literal_cost(chunk: &[u8], part: std::ops::Range<usize>) -> u32 {
+fn literal_cost(chunk: &[u8], part: Range<usize>) -> u32 {
     let count = |bytes: &[u8]| {
         let mut counts = [0_u32; 256];
         bytes.iter().for_each(|byte| counts[usize::from(*byte)] += 1);
@@ -98,6 +104,10 @@ fn common_bytes(chunk: &[u8], at: usize, distance: usize, limit: usize) -> usize
 
 /// The best match of every position.
 fn find_matches(chunk: &[u8]) -> Vec<Match> {
+    let costs: Vec<u32> = (0..chunk.len())
+        .step_by(PART)
+        .map(|first| literal_cost(chunk, first..(first + PART).min(chunk.len())))
+        .collect();
     // The last two positions of each hash.
     let mut table = vec![0_u32; 1 << TABLE_BITS];
     let mut matches = vec![Match::default(); chunk.len()];
@@ -111,59 +121,45 @@ fn find_matches(chunk: &[u8]) -> Vec<Match> {
             tile.clone().map(|at| hash(at).map(|hash| (hash, table[hash]))).collect();
         for (at, bucket) in tile.zip(before) {
             let Some((hash, bucket)) = bucket else { continue };
-            matches[at] = best_match(chunk, at, bucket);
+            matches[at] = best_match(chunk, at, bucket, costs[at / PART]);
             table[hash] = table[hash].max((at as u32) << 16 | bucket >> 16);
         }
     }
     matches
 }
 
-fn best_match(chunk: &[u8], at: usize, bucket: u32) -> Match {
-    let limit = MATCH_SEARCHED.min(chunk.len() - at);
+fn best_match(chunk: &[u8], at: usize, bucket: u32, literal_cost: u32) -> Match {
+    let part_end = ((at / PART + 1) * PART).min(chunk.len());
+    let limit = MATCH_SEARCHED.min(part_end - at);
     let seen = [bucket >> 16, bucket & 0xffff].map(|seen| at.wrapping_sub(seen as usize));
-    let mut best = Match::default();
+    let (mut best_length, mut best_distance) = (MATCH_MIN - 1, 0);
     for distance in OFFSETS.into_iter().chain(seen) {
         if distance == 0 || distance > DISTANCE_MAX || distance > at {
             continue;
         }
         let length = common_bytes(chunk, at, distance, limit) as u32;
-        if length >= MATCH_MIN && length > best.length {
-            best = Match { length, distance: distance as u32 };
+        if length > best_length {
+            (best_length, best_distance) = (length, distance as u32);
         }
     }
-    best
-}
-
-/// Bits saved against literals, in 1/256.
-fn gain(found: Match, literal: u32) -> i32 {
-    if found.length < MATCH_MIN {
-        return 0;
+    if best_distance == 0 {
+        return Match::default();
     }
-    let cost = LENGTH_BITS
-        + length_symbol(found.length - 3).extra_bits
-        + DISTANCE_BITS
-        + distance_symbol(found.distance - 1).extra_bits;
-    (found.length * literal) as i32 - (cost << 8) as i32
+    let cost = LENGTH_BITS + DISTANCE_BITS + distance_symbol(best_distance - 1).extra_bits;
+    let gain = (best_length * literal_cost) as i32 - (cost << 8) as i32;
+    Match { length: best_length, distance: best_distance, gain }
 }
 
-/// Chooses among the matches of a part: the first that pays and that the next does not beat.
-fn parse(
-    chunk: &[u8],
-    matches: &[Match],
-    part: std::ops::Range<usize>,
-    literal: u32,
-    tokens: &mut Vec<Token>,
-) {
-    let cut = |at: usize| match at < part.end {
-        true => Match { length: matches[at].length.min((part.end - at) as u32), ..matches[at] },
-        false => Match::default(),
-    };
+/// Chooses among the matches of a part: the first that pays and that the one after does not beat.
+fn parse(chunk: &[u8], matches: &[Match], part: Range<usize>, tokens: &mut Vec<Token>) {
     let mut at = part.start;
     while at < part.end {
-        let mut own = cut(at);
-        let own_gain = gain(own, literal);
+        let mut own = matches[at];
         let longest = own.length as usize == MATCH_SEARCHED;
-        if own_gain <= 0 || (!longest && gain(cut(at + 1), literal) > own_gain) {
+        // A window's last position does not see the next window.
+        let last = at % WINDOW == WINDOW - 1 || at + 1 == part.end;
+        let after = if last { i32::MIN } else { matches[at + 1].gain };
+        if own.gain <= 0 || (!longest && after > own.gain) {
             tokens.push(Token::Literal(chunk[at]));
             at += 1;
             continue;

@@ -178,7 +178,7 @@ mod tests {
     fn shards(count: usize, bytes: usize) -> Vec<Vec<u8>> {
         (0..count)
             .map(|shard| {
-                (0..bytes).map(|i| ((i * 31 + shard * 97) * 2_654_435 >> 7) as u8).collect()
+                (0..bytes).map(|i| (((i * 31 + shard * 97) * 2_654_435) >> 7) as u8).collect()
             })
             .collect()
     }

@@ -224,8 +224,9 @@ fn decide(counts: &Counts) -> (Plane, Option<Code>) {
 /// Frequencies that sum to [`PROBABILITY`], at least 1 for every symbol that occurs: the largest
 /// factor that stays below it, and what is left for the most frequent symbol.
 fn normalise(counts: &Counts, total: u32) -> Counts {
-    let scaled =
-        |factor: u32| counts.map(|count| if count > 0 { (count * factor >> 20).max(1) } else { 0 });
+    let scaled = |factor: u32| {
+        counts.map(|count| if count > 0 { ((count * factor) >> 20).max(1) } else { 0 })
+    };
     let mut high = (PROBABILITY << 20) / total;
     let mut low = high - high / 8;
     while low < high {
@@ -307,7 +308,7 @@ fn push(state: &mut u32, code: &Code, symbol: usize, words: &mut Vec<u16>) {
         words.push(*state as u16);
         *state >>= 16;
     }
-    *state = (*state / frequency << PROBABILITY_BITS) + *state % frequency + start;
+    *state = ((*state / frequency) << PROBABILITY_BITS) + *state % frequency + start;
 }
 
 fn escaped(chunk: &[u8], header: &Header, segment: usize) -> Vec<u8> {

@@ -17,15 +17,15 @@ fn module() -> String {
 /// The words of a text, with what follows each of them.
 fn words(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let starts = text.char_indices().filter(move |(at, c)| {
-        is_part(*c) && !text[..*at].ends_with(is_part)
-    });
+    let starts =
+        text.char_indices().filter(move |(at, c)| is_part(*c) && !text[..*at].ends_with(is_part));
     starts.map(move |(at, _)| text[at..].split_at(text[at..].find(|c| !is_part(c)).unwrap_or(0)))
 }
 
 /// Functions that C programs call: a name right before a parenthesis, at the start of a line.
 fn functions(header: &str) -> BTreeSet<&str> {
-    let lines = header.lines().filter(|line| line.starts_with("int ") || line.starts_with("const "));
+    let lines =
+        header.lines().filter(|line| line.starts_with("int ") || line.starts_with("const "));
     lines
         .flat_map(words)
         .filter(|(word, rest)| word.starts_with("sf_") && rest.starts_with('('))

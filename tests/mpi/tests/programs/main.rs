@@ -6,3 +6,4 @@ mod handed;
 mod heat;
 mod installed;
 mod mpi;
+mod parts;

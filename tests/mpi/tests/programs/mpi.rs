@@ -19,7 +19,10 @@ impl Mpi {
         let all = [Self::Open, Self::Mpich].into_iter();
         let (found, missing): (Vec<_>, Vec<_>) = all.partition(|mpi| mpi.is_there());
         for mpi in missing {
-            eprintln!("skipped: there is no {}; scripts/deps.sh test installs it", mpi.tool("mpicc"));
+            eprintln!(
+                "skipped: there is no {}; scripts/deps.sh test installs it",
+                mpi.tool("mpicc")
+            );
         }
         found
     }
@@ -71,7 +74,7 @@ pub(crate) fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn is_fortran(source: &PathBuf) -> bool {
+fn is_fortran(source: &Path) -> bool {
     source.extension().is_some_and(|extension| extension == "f90")
 }
 
@@ -92,7 +95,7 @@ pub(crate) fn compile(mpi: Mpi, sources: &[PathBuf], options: &[&str], into: &Pa
         run(command.arg(source).arg("-o").arg(&object));
         objects.push(object);
     }
-    let linker = if sources.iter().any(is_fortran) { "mpifort" } else { "mpicc" };
+    let linker = if sources.iter().any(|source| is_fortran(source)) { "mpifort" } else { "mpicc" };
     let mut link = Command::new(mpi.tool(linker));
     // Cargo's LD_LIBRARY_PATH may have an older copy of the library: this path comes before it.
     link.args(objects).arg("-Wl,--disable-new-dtags").arg("-o").arg(&program);

@@ -60,7 +60,7 @@ impl Child {
             let lines = BufReader::new(stdout).lines().map_while(std::result::Result::ok);
             let heard = lines.filter_map(|line| serde_json::from_str(&line).ok());
             // A solver that was killed has said its last word; nobody may be listening either.
-            let _ = heard.map(|message| sender.send(message)).find(std::result::Result::is_err);
+            let _ = heard.map(|message| sender.send(message).is_err()).find(|gone| *gone);
         });
         Ok(Self { process, messages })
     }

@@ -16,17 +16,17 @@ use super::super::wire::{Reader, count, put};
 const BITS: u32 = 1 << 31;
 
 /// Appends a set of ranks, in ascending order: as a list, or as bits where that is shorter.
-pub(super) fn put_ranks(bytes: &mut Vec<u8>, ranks: impl ExactSizeIterator<Item = u32>, of: usize) {
+pub(super) fn put_ranks(bytes: &mut Vec<u8>, ranks: &[u32], of: usize) {
     let members = count(ranks.len());
     if ranks.len() * 4 <= of.div_ceil(8) {
         put(bytes, members);
-        ranks.for_each(|rank| put(bytes, rank));
+        ranks.iter().for_each(|rank| put(bytes, *rank));
         return;
     }
     put(bytes, members | BITS);
     let start = bytes.len();
     bytes.resize(start + of.div_ceil(8), 0);
-    ranks.for_each(|rank| bytes[start + rank as usize / 8] |= 1 << (rank % 8));
+    ranks.iter().for_each(|rank| bytes[start + *rank as usize / 8] |= 1 << (rank % 8));
 }
 
 /// Reads a set of ranks: ascending, below `of`.
@@ -100,8 +100,7 @@ impl Classes {
         for (class, pages) in self.counts.iter().enumerate() {
             // A home numbers its hashes in 32 bits.
             put(&mut bytes, count(*pages as usize));
-            let holders = self.holders[self.range(class)].iter().copied();
-            put_ranks(&mut bytes, holders, ranks);
+            put_ranks(&mut bytes, &self.holders[self.range(class)], ranks);
         }
         bytes
     }

@@ -1,0 +1,151 @@
+//! Copying at once: the wanted pages go to the pool while the program is stopped, by several
+//! threads and past the caches, which the program will need for its own data.
+
+use std::ops::Range;
+
+use super::Wanted;
+use super::pool::Pool;
+use crate::tracker::Dirty;
+
+/// What to copy where; nothing is copied before [`Plan::run`].
+pub(super) struct Plan<'a> {
+    pool: &'a Pool,
+    end: usize,
+    /// From address, so many bytes, to a place in the pool.
+    moves: Vec<(usize, usize, usize)>,
+}
+
+/// The copied pages of a region, in ascending order, one after the other in the pool.
+pub(super) struct Copies {
+    /// `None`: all of them.
+    pages: Option<Vec<u32>>,
+    start: usize,
+    page_bytes: usize,
+}
+
+impl<'a> Plan<'a> {
+    pub(super) fn new(pool: &'a Pool) -> Self {
+        Self { pool, end: 0, moves: Vec::new() }
+    }
+
+    /// Where the pool is free from.
+    pub(super) fn end(&self) -> usize {
+        self.end
+    }
+
+    /// Plans the copy of some bytes; `None` if they do not fit.
+    pub(super) fn bytes(&mut self, range: &Range<usize>) -> Option<usize> {
+        let start = self.reserve(range.len())?;
+        self.moves.push((range.start, range.len(), start));
+        Some(start)
+    }
+
+    /// Plans the copy of the wanted pages; `None` if they do not fit.
+    pub(super) fn pages(&mut self, wanted: &Wanted, page_bytes: usize) -> Option<Copies> {
+        let span = wanted.span;
+        let Dirty::Pages(bits) = &wanted.pages else {
+            let start = self.bytes(&(span.start..span.end()))?;
+            return Some(Copies { pages: None, start, page_bytes });
+        };
+        let pages: Vec<u32> = marked(bits).collect();
+        let start = self.reserve(pages.len() * page_bytes)?;
+        for (at, page) in pages.iter().enumerate() {
+            let offset = *page as usize * page_bytes;
+            let bytes = page_bytes.min(span.bytes - offset);
+            self.moves.push((span.start + offset, bytes, start + at * page_bytes));
+        }
+        Some(Copies { pages: Some(pages), start, page_bytes })
+    }
+
+    fn reserve(&mut self, bytes: usize) -> Option<usize> {
+        let start = self.end;
+        // Aligned, for the widest stores.
+        let end = start.checked_add(bytes)?.next_multiple_of(64);
+        (end <= self.pool.bytes()).then(|| self.end = end)?;
+        Some(start)
+    }
+
+    /// Copies.
+    ///
+    /// # Safety
+    /// What is to be copied is mapped, and nobody writes to it meanwhile.
+    pub(super) unsafe fn run(&self, threads: usize) {
+        let share = self.moves.len().div_ceil(threads.max(1)).max(1);
+        let work = |part: &[(usize, usize, usize)]| {
+            for (from, bytes, to) in part {
+                // SAFETY: the caller vouches for the source; each place in the pool was reserved
+                // for one move.
+                unsafe { copy(*from as *const u8, self.pool.at(*to), *bytes) };
+            }
+        };
+        std::thread::scope(|scope| {
+            let mut parts = self.moves.chunks(share);
+            let own = parts.next().unwrap_or_default();
+            for part in parts {
+                scope.spawn(move || work(part));
+            }
+            work(own);
+        });
+    }
+}
+
+impl Copies {
+    /// The number of a page's copy, looked for from `from` on.
+    pub(super) fn find(&self, page: usize, from: usize) -> usize {
+        let Some(pages) = &self.pages else { return page };
+        let ahead = pages[from..].iter().position(|copied| *copied as usize == page);
+        from + ahead.expect("only wanted pages are read, in ascending order")
+    }
+
+    /// Where a copy lies in the pool.
+    pub(super) fn place(&self, number: usize) -> usize {
+        self.start + number * self.page_bytes
+    }
+}
+
+fn marked(bits: &[u64]) -> impl Iterator<Item = u32> {
+    bits.iter().enumerate().flat_map(|(at, word)| {
+        let mut left = *word;
+        std::iter::from_fn(move || {
+            let bit = (left != 0).then(|| left.trailing_zeros())?;
+            left &= left - 1;
+            Some(at as u32 * 64 + bit)
+        })
+    })
+}
+
+/// # Safety
+/// Both ranges are mapped and do not overlap; nobody writes to the source meanwhile.
+unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize) {
+    #[cfg(target_arch = "x86_64")]
+    if bytes.is_multiple_of(128) && to.addr().is_multiple_of(32) && has_avx() {
+        // SAFETY: the feature was found; the caller vouches for the rest.
+        return unsafe { stream(from, to, bytes) };
+    }
+    // SAFETY: the caller vouches for it.
+    unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) };
+}
+
+#[cfg(target_arch = "x86_64")]
+fn has_avx() -> bool {
+    std::arch::is_x86_feature_detected!("avx")
+}
+
+/// # Safety
+/// As `copy`; the length is a multiple of 128 and the target is aligned to 32 bytes.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx")]
+unsafe fn stream(from: *const u8, to: *mut u8, bytes: usize) {
+    use std::arch::x86_64::{__m256i, _mm_sfence, _mm256_loadu_si256, _mm256_stream_si256};
+    for at in (0..bytes).step_by(128) {
+        // SAFETY: inside of both ranges; the target is aligned.
+        unsafe {
+            let (from, to) = (from.add(at).cast::<__m256i>(), to.add(at).cast::<__m256i>());
+            let words = [0, 1, 2, 3].map(|word| _mm256_loadu_si256(from.add(word)));
+            for (word, value) in words.into_iter().enumerate() {
+                _mm256_stream_si256(to.add(word), value);
+            }
+        }
+    }
+    _mm_sfence();
+}

@@ -1,0 +1,217 @@
+//! Snapshots: the state of memory at one call, read at leisure while the program goes on writing.
+//!
+//! ```text
+//! call:    pages to take -> few?  copied into the pool at once
+//!                        -> many? protected against writes (userfaultfd), nothing copied
+//! later:   reader -> page: from the pool, or from memory that nobody has written to yet
+//!          writer -> held up -> its granule is copied into the pool -> goes on
+//! ```
+//! Why both ways: protecting single pages costs more than copying them, copying everything costs
+//! eight times what protecting it does. A region of which few pages were written since the last
+//! checkpoint is copied, another is protected as a whole.
+//!
+//! Why userfaultfd and not `mprotect`: a writer inside a system call is held up like any other,
+//! where `mprotect` would make the call fail; and no signal handler is needed. Why not a forked
+//! child: it shares every page of the process, not only the protected ones, its memory has no
+//! bound, and it breaks programs with memory registered for devices.
+//!
+//! Invariants:
+//! - Memory taken for copies never exceeds the pool; when it is full, writers wait for the reader,
+//!   who never waits for them.
+//! - What the library's own threads write is never protected: only whole pages that belong to a
+//!   region alone are. The bytes at its ends are copied.
+//! - A snapshot that is dropped lets every writer go on.
+
+mod copy;
+mod pool;
+mod shield;
+
+use std::ops::Range;
+
+use crate::kernel::inner;
+use crate::kernel::maps::Maps;
+use crate::tracker::{Dirty, Span};
+use copy::Copies;
+use pool::Pool;
+use shield::Shield;
+
+pub(crate) use shield::GRANULE;
+
+/// Regions up to this size are copied: cheaper than the calls to protect them.
+const COPIED_BYTES_MAX: usize = 256 << 10;
+/// At least one byte of so many of the pool is kept for writers that must not wait.
+const WRITERS_SHARE: usize = 4;
+
+/// Why there is no snapshot; the program must be stopped instead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refused {
+    /// What must be copied at once does not fit.
+    #[error("cow_pool is too small for what must be copied at once")]
+    Pool,
+    /// Some of the memory is shared, has a file behind it, or is watched by somebody else.
+    #[error("some protected memory is shared or has a file behind it")]
+    Memory,
+}
+
+/// Takes snapshots, one at a time.
+pub struct Snapshots {
+    pool: Pool,
+    shield: Shield,
+}
+
+/// What is wanted of a region.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// Where it lies.
+    pub span: Span,
+    /// Which pages.
+    pub pages: Dirty,
+}
+
+/// How each region of a snapshot is kept.
+enum Kept {
+    /// All wanted pages were copied.
+    Copied(Copies),
+    /// Protected; the bytes before and after the protected pages were copied.
+    Shielded { span: Span, first: usize, ends: [Range<usize>; 2], copies: [usize; 2] },
+}
+
+impl Snapshots {
+    /// Prepares for snapshots with so much memory for copies; `None` where the kernel does not
+    /// let writers be held up, in system calls too.
+    pub fn new(pool_bytes: usize) -> Option<Self> {
+        let pool = Pool::new(pool_bytes);
+        Some(Self { shield: Shield::new(pool.clone())?, pool })
+    }
+
+    /// Which regions must be protected as a whole: a tracker that watches them must let go first.
+    pub fn shielded(&self, wanted: &[Wanted], page_bytes: usize) -> Vec<bool> {
+        let mut room = self.pool.bytes() - self.pool.bytes() / WRITERS_SHARE;
+        wanted
+            .iter()
+            .map(|region| {
+                let bytes = copied_bytes(region, page_bytes);
+                let copied = match region.pages {
+                    Dirty::All => region.span.bytes <= COPIED_BYTES_MAX,
+                    Dirty::Pages(_) => bytes <= room,
+                };
+                if copied {
+                    room = room.saturating_sub(bytes);
+                }
+                !copied
+            })
+            .collect()
+    }
+
+    /// Takes a snapshot of regions; `shielded` as told before. `threads` copy.
+    ///
+    /// # Safety
+    /// The memory of every region is mapped and stays so until the snapshot is dropped. Nobody
+    /// writes to it until this returns.
+    pub unsafe fn take(
+        &self,
+        wanted: &[Wanted],
+        shielded: &[bool],
+        page_bytes: usize,
+        threads: usize,
+    ) -> Result<Snapshot<'_>, Refused> {
+        let maps = Maps::read();
+        let mut plan = copy::Plan::new(&self.pool);
+        let mut kept = Vec::with_capacity(wanted.len());
+        let mut ranges = Vec::new();
+        for (region, shielded) in wanted.iter().zip(shielded) {
+            if !shielded {
+                kept.push(Kept::Copied(plan.pages(region, page_bytes).ok_or(Refused::Pool)?));
+                continue;
+            }
+            let (span, inner) = (region.span, inner(region.span));
+            if inner.is_empty() || !maps.is_private_anonymous(&inner) {
+                return Err(Refused::Memory);
+            }
+            let ends = [span.start..inner.start, inner.end..span.end()];
+            let mut copies = [0; 2];
+            for (end, copy) in ends.iter().zip(&mut copies) {
+                *copy = plan.bytes(end).ok_or(Refused::Pool)?;
+            }
+            kept.push(Kept::Shielded { span, first: ranges.len(), ends, copies });
+            ranges.push(inner);
+        }
+        let slots_from = plan.end();
+        // SAFETY: the caller vouches for the memory.
+        let copied = std::thread::scope(|scope| {
+            let shield = &self.shield;
+            let raising = scope.spawn(move || shield.raise(ranges, slots_from));
+            unsafe { plan.run(threads) };
+            raising.join().expect("raising the shield does not panic")
+        });
+        copied.then_some(()).ok_or(Refused::Memory)?;
+        Ok(Snapshot { snapshots: self, kept, page_bytes, cursors: vec![0; wanted.len()] })
+    }
+}
+
+fn copied_bytes(region: &Wanted, page_bytes: usize) -> usize {
+    let pages = region.span.bytes.div_ceil(page_bytes);
+    region.pages.count().unwrap_or(pages) * page_bytes
+}
+
+/// The state of memory at one call.
+pub struct Snapshot<'a> {
+    snapshots: &'a Snapshots,
+    kept: Vec<Kept>,
+    page_bytes: usize,
+    /// By region, the place from which on nothing was read yet.
+    cursors: Vec<usize>,
+}
+
+impl Snapshot<'_> {
+    /// Reads a wanted page of a region. Pages are read in ascending order: what lies before is
+    /// given up.
+    ///
+    /// # Panics
+    /// If the page was not wanted.
+    pub fn read(&mut self, region: usize, page: usize, out: &mut [u8]) {
+        let Snapshots { pool, shield } = self.snapshots;
+        let cursor = &mut self.cursors[region];
+        match &self.kept[region] {
+            Kept::Copied(copies) => {
+                *cursor = copies.find(page, *cursor);
+                pool.read(copies.place(*cursor), out);
+            }
+            Kept::Shielded { span, first, ends, copies } => {
+                let start = span.start + page * self.page_bytes;
+                shield.give_up(*first, start);
+                let wanted = start..start + out.len();
+                for (end, copy) in ends.iter().zip(copies) {
+                    let part = wanted.start.max(end.start)..wanted.end.min(end.end);
+                    if !part.is_empty() {
+                        let out = &mut out[part.start - start..part.end - start];
+                        pool.read(copy + (part.start - end.start), out);
+                    }
+                }
+                let part = wanted.start.max(ends[0].end)..wanted.end.min(ends[1].start);
+                if !part.is_empty() {
+                    shield.read(*first, &part, &mut out[part.start - start..part.end - start]);
+                }
+            }
+        }
+    }
+
+    /// Lets writers of a region go on: nothing more of it is read.
+    pub fn finish_region(&self, region: usize) {
+        if let Kept::Shielded { first, .. } = &self.kept[region] {
+            self.snapshots.shield.give_up(*first, usize::MAX);
+        }
+    }
+
+    /// Whether a region was protected as a whole.
+    pub fn is_shielded(&self, region: usize) -> bool {
+        matches!(self.kept[region], Kept::Shielded { .. })
+    }
+}
+
+impl Drop for Snapshot<'_> {
+    fn drop(&mut self) {
+        self.snapshots.shield.lower();
+    }
+}
