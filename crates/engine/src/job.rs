@@ -17,7 +17,8 @@ use standfast_restart::{Inventory, Rebuild, read_header};
 use standfast_store::{Lock, LockGuard, Store};
 
 use crate::checkpoint::capture::{Capturer, Order};
-use crate::checkpoint::commit::{CommitSettings, Committed, Committer};
+use crate::checkpoint::commit::{CommitSettings, Committed, Committer, Work};
+use crate::checkpoint::snapshot::UnderWay;
 use crate::checkpoint::told::Holdings;
 use crate::config::{Loaded, key};
 use crate::error::{Error, Result};
@@ -51,7 +52,9 @@ pub(crate) struct Core {
     /// Memory that safe code may be using: asked before it is read or filled.
     pub(crate) cells: Vec<(String, Arc<dyn Cell>)>,
     pub(crate) team: Team,
-    capturer: Capturer,
+    /// `None` while a snapshot is being taken in: it travels with the snapshot.
+    capturer: Option<Capturer>,
+    under_way: Option<UnderWay>,
     committer: Committer,
     /// `None` while a draft is being committed: it travels with the draft.
     inventory: Option<Inventory>,
@@ -145,7 +148,8 @@ impl Job {
         let core = Core {
             regions: Regions::default(),
             cells: Vec::new(),
-            capturer: Capturer::new(config, Arc::clone(&store), &header, &team),
+            capturer: Some(Capturer::new(config, Arc::clone(&store), &header, &team)),
+            under_way: None,
             committer: Committer::start(settings, background),
             team,
             inventory: Some(inventory),
@@ -234,13 +238,13 @@ impl Job {
 
     /// How changed pages are found: `uffd`, `mprotect` or `hash`.
     pub fn tracker(&self) -> &'static str {
-        self.core().capturer.tracker()
+        self.core().settled_capturer().tracker()
     }
 
     /// Memory that bookkeeping holds, in bytes: the catalog of stored pages and the hashes by
     /// position. The pool comes on top.
     pub fn bookkeeping_bytes(&self) -> usize {
-        self.core().capturer.bytes()
+        self.core().settled_capturer().bytes()
     }
 
     /// Finishes what is under way and closes the store; fails with a failure that no call has
@@ -306,6 +310,10 @@ pub(crate) fn lock(core: &Mutex<Core>) -> MutexGuard<'_, Core> {
 
 impl Core {
     pub(crate) fn unprotect(&mut self, name: &str) -> Result<()> {
+        // The memory may be gone right after this.
+        if let Some(under_way) = &self.under_way {
+            under_way.wait_taken();
+        }
         self.regions.unprotect(name)?;
         self.cells.retain(|(of, _)| of != name);
         Ok(())
@@ -319,32 +327,46 @@ impl Core {
         }
         let (settled, inventory) = self.committer.settle(&self.team);
         self.inventory = Some(inventory);
+        if let Some(under_way) = self.under_way.take() {
+            self.capturer = Some(under_way.capturer());
+        }
         match settled.outcome {
             Ok(Committed { segments, removed, report }) => {
-                self.capturer.committed(&segments, &removed);
+                self.capturer().committed(&segments, &removed);
                 self.reports.push(report);
                 if self.reports.len() > REPORTS {
                     self.reports.remove(0);
                 }
             }
-            Err(_) => self.capturer.forget_attempt(&settled.begun),
+            Err(_) => self.capturer().forget_attempt(&settled.begun),
         }
     }
 
     /// Takes in that a checkpoint could not be read back: later ones must not lean on what is
     /// damaged. Which of its segments that is, the first failure does not tell.
     pub(crate) fn distrust(&mut self, manifest: &Manifest) {
-        self.capturer.distrust(manifest.segments.iter().map(|segment| segment.id));
+        self.capturer().distrust(manifest.segments.iter().map(|segment| segment.id));
     }
 
     /// Remembers what a restart has put into memory.
     pub(crate) fn restored(&mut self, rebuild: Rebuild) {
-        self.capturer.restored(rebuild);
+        self.capturer().restored(rebuild);
     }
 
     /// Prepares for memory being overwritten as a whole.
     pub(crate) fn rest_tracking(&mut self) {
-        self.capturer.rest();
+        self.capturer().rest();
+    }
+
+    fn capturer(&mut self) -> &mut Capturer {
+        self.capturer.as_mut().expect("settled")
+    }
+
+    fn settled_capturer(&mut self) -> &Capturer {
+        if self.capturer.is_none() {
+            self.settle();
+        }
+        self.capturer()
     }
 
     pub(crate) fn inventory(&self) -> &Inventory {
@@ -379,13 +401,26 @@ impl Core {
         let version = order.version;
         let newest = inventory.checkpoints.first();
         let sequence = newest.map_or(1, |manifest| manifest.sequence + 1);
+        let capturer = self.capturer.as_mut().expect("settled");
         // SAFETY: `protect` obliges raw regions to be left alone during this call, and the cells
-        // of safe regions are held for reading.
-        let draft = unsafe { self.capturer.capture(&self.regions, order, inventory, &self.team) }?;
+        // of safe regions are held for reading. Memory goes only after `unprotect`, which waits.
+        let frozen = unsafe { capturer.freeze(&self.regions, order, inventory, &self.team) }?;
+        let work = match frozen {
+            Some(frozen) => {
+                let capturer = self.capturer.take().expect("settled");
+                let (work, under_way) = UnderWay::start(frozen, capturer);
+                self.under_way = Some(under_way);
+                work
+            }
+            // SAFETY: as above.
+            None => Work::Draft(Box::new(unsafe {
+                capturer.capture(&self.regions, order, inventory, &self.team)
+            }?)),
+        };
         drop(held);
         board.set(version, Progress::Reached(Level::Memory));
         let inventory = self.inventory.take().expect("settled");
-        self.committer.submit(draft, sequence, inventory);
+        self.committer.submit(work, sequence, inventory);
         Ok(version)
     }
 }

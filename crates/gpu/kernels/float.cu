@@ -528,7 +528,7 @@ template <int E>
 struct Decoder {
     u32 table[E * PROBABILITY];
     Header header;
-    u32 bad;
+    u32 bad_header, bad_table;  // two, since a fast warp fills tables while others check the header
 };
 static_assert(sizeof(Decoder<8>) <= 8 * 8192 + 128, "dynamic shared memory of float_decode_8");
 
@@ -690,15 +690,16 @@ __device__ __forceinline__ void decode_chunks(const u8* packed, const u64* start
     u32 bytes = (u32)min((u64)CHUNK_BYTES, out_bytes - chunk_at);
     const u8* from = packed + starts[blockIdx.x];
     u32 warp = threadIdx.x / WARP;
-    if (threadIdx.x == 0) shared.bad = sizes[blockIdx.x] < HEADER_BYTES;
-    __syncthreads();
-    if (!shared.bad && threadIdx.x < HEADER_BYTES / 4)
+    bool whole = sizes[blockIdx.x] >= HEADER_BYTES;
+    if (whole && threadIdx.x < HEADER_BYTES / 4)
         ((u32*)&shared.header)[threadIdx.x] = ((const u32*)from)[threadIdx.x];
     __syncthreads();
-    if (threadIdx.x == 0 && !shared.bad)
-        shared.bad = !sound(shared.header, E, bytes, sizes[blockIdx.x]);
+    if (threadIdx.x == 0) {
+        shared.bad_header = !whole || !sound(shared.header, E, bytes, sizes[blockIdx.x]);
+        shared.bad_table = 0;
+    }
     __syncthreads();
-    if (shared.bad) {
+    if (shared.bad_header) {
         if (threadIdx.x == 0) atomicAdd(bad_chunks, 1);
         return;
     }
@@ -716,14 +717,14 @@ __device__ __forceinline__ void decode_chunks(const u8* packed, const u64* start
         for (u32 plane = 0; plane < warp; plane++)
             coded_before += header.plane_mode[plane] == PLANE_CODED;
         const u16* frequencies = (const u16*)(from + coded_before * FREQUENCIES_BYTES);
-        if (!fill_decoder(shared.table + warp * PROBABILITY, frequencies)) shared.bad = 1;
+        if (!fill_decoder(shared.table + warp * PROBABILITY, frequencies)) shared.bad_table = 1;
     }
     __syncthreads();
     from += tables_bytes(header);
     for (u32 segment = 0; segment < warp; segment++) from += segment_bytes(header, segment);
     u32 count = segment_elements(header.elements, E, warp);
     T* to = (T*)(out + chunk_at + warp * SEGMENT_BYTES);
-    bool good = !shared.bad;
+    bool good = !shared.bad_table;
     if (good && header.words[warp] == ESCAPED) {
         for (u32 at = lane_id(); at < count; at += WARP) to[at] = ((const T*)from)[at];
     } else if (good) {

@@ -16,8 +16,6 @@
 //! - Memory that a send may still read stays borrowed until the send has ended.
 //! - A communicator is let go by the thread that may call MPI, or not at all.
 
-#![warn(missing_docs)]
-
 mod comm;
 mod error;
 mod functions;

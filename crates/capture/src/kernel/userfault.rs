@@ -80,9 +80,11 @@ impl Userfault {
 
     /// Ends the registration: everything is let through. Memory that is gone has none.
     pub(crate) fn unregister(&self, range: &Range<usize>) {
-        let mut range = kernel_range(range);
+        let mut whole = kernel_range(range);
         // SAFETY: the structure is the one this call reads.
-        let _ = unsafe { control(&self.0, UFFDIO_UNREGISTER, &mut range) };
+        let _ = unsafe { control(&self.0, UFFDIO_UNREGISTER, &mut whole) };
+        // The kernel lets held-up writes through but wakes nobody.
+        self.wake(range);
     }
 
     /// Protects a range of whole registered pages against writes.

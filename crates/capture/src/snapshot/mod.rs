@@ -27,6 +27,7 @@ mod pool;
 mod shield;
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::kernel::inner;
 use crate::kernel::maps::Maps;
@@ -110,12 +111,12 @@ impl Snapshots {
     /// The memory of every region is mapped and stays so until the snapshot is dropped. Nobody
     /// writes to it until this returns.
     pub unsafe fn take(
-        &self,
+        self: &Arc<Self>,
         wanted: &[Wanted],
         shielded: &[bool],
         page_bytes: usize,
         threads: usize,
-    ) -> Result<Snapshot<'_>, Refused> {
+    ) -> Result<Snapshot, Refused> {
         let maps = Maps::read();
         let mut plan = copy::Plan::new(&self.pool);
         let mut kept = Vec::with_capacity(wanted.len());
@@ -146,7 +147,7 @@ impl Snapshots {
             raising.join().expect("raising the shield does not panic")
         });
         copied.then_some(()).ok_or(Refused::Memory)?;
-        Ok(Snapshot { snapshots: self, kept, page_bytes, cursors: vec![0; wanted.len()] })
+        Ok(Snapshot { snapshots: Arc::clone(self), kept, page_bytes, cursors: vec![0; wanted.len()] })
     }
 }
 
@@ -156,22 +157,22 @@ fn copied_bytes(region: &Wanted, page_bytes: usize) -> usize {
 }
 
 /// The state of memory at one call.
-pub struct Snapshot<'a> {
-    snapshots: &'a Snapshots,
+pub struct Snapshot {
+    snapshots: Arc<Snapshots>,
     kept: Vec<Kept>,
     page_bytes: usize,
     /// By region, the place from which on nothing was read yet.
     cursors: Vec<usize>,
 }
 
-impl Snapshot<'_> {
+impl Snapshot {
     /// Reads a wanted page of a region. Pages are read in ascending order: what lies before is
     /// given up.
     ///
     /// # Panics
     /// If the page was not wanted.
     pub fn read(&mut self, region: usize, page: usize, out: &mut [u8]) {
-        let Snapshots { pool, shield } = self.snapshots;
+        let Snapshots { pool, shield } = &*self.snapshots;
         let cursor = &mut self.cursors[region];
         match &self.kept[region] {
             Kept::Copied(copies) => {
@@ -210,7 +211,7 @@ impl Snapshot<'_> {
     }
 }
 
-impl Drop for Snapshot<'_> {
+impl Drop for Snapshot {
     fn drop(&mut self) {
         self.snapshots.shield.lower();
     }

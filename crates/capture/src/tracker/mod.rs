@@ -75,6 +75,16 @@ impl Dirty {
         }
     }
 
+    /// Takes in what else may have changed.
+    pub fn join(&mut self, other: Dirty) {
+        match (&mut *self, other) {
+            (Dirty::Pages(own), Dirty::Pages(other)) if own.len() == other.len() => {
+                own.iter_mut().zip(other).for_each(|(own, other)| *own |= other);
+            }
+            _ => *self = Dirty::All,
+        }
+    }
+
     /// Number of marked pages; `None` for all.
     pub fn count(&self) -> Option<usize> {
         match self {

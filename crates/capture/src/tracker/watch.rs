@@ -76,6 +76,15 @@ impl Watch {
         self.regions.insert(span.start, (span.bytes, state));
     }
 
+    /// Stops watching a region, because somebody else needs its memory; [`Watch::to_arm`] names it
+    /// again.
+    pub fn let_go(&mut self, span: Span) {
+        if self.is_armed(span) {
+            self.tracker.disarm(span);
+            self.regions.remove(&span.start);
+        }
+    }
+
     /// Stops watching everything, until it is armed again.
     pub fn rest(&mut self) {
         self.forget_others(&[]);

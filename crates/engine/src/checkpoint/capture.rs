@@ -8,7 +8,9 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 
-use standfast_capture::{Dirty, Mprotect, Region, Regions, Span, Tracker, Uffd, Watch};
+use standfast_capture::{
+    Dirty, Mprotect, Region, Regions, Snapshots, Span, Tracker, Uffd, Watch,
+};
 use standfast_format::{
     AttemptId, Rank, RegionImage, SegmentId, SegmentIndex, SegmentRef, Stats, StoreHeader, Version,
 };
@@ -23,7 +25,7 @@ use standfast_store::Store;
 use super::describe::{Table, Writer, count, describe};
 use super::sharing::{Candidates, Sharing};
 use super::storing::{Storing, expected_bytes};
-use crate::config::{Config, Mode, Track};
+use crate::config::{Capture, Config, Mode, Track};
 use crate::error::{Error, Result};
 use crate::team::Team;
 
@@ -41,19 +43,19 @@ pub(crate) struct Order {
 }
 
 /// Pages that were taken.
-struct Taken {
+pub(super) struct Taken {
     pending: Pending,
     /// New segments of this rank.
-    own: Vec<SegmentId>,
+    pub(super) own: Vec<SegmentId>,
     /// New segments of other ranks that this one refers to.
     foreign: Vec<SegmentId>,
-    scan_ns: u64,
+    pub(super) scan_ns: u64,
     agree_ns: u64,
     copy_ns: u64,
 }
 
 impl Taken {
-    fn of(pending: Pending, own: Vec<SegmentId>) -> Self {
+    pub(super) fn of(pending: Pending, own: Vec<SegmentId>) -> Self {
         Self { pending, own, foreign: Vec::new(), scan_ns: 0, agree_ns: 0, copy_ns: 0 }
     }
 }
@@ -84,32 +86,40 @@ pub(crate) struct Draft {
     /// The image's segment table; the references of new segments are known once sealed.
     pub(crate) table: Vec<(SegmentId, Option<SegmentRef>)>,
     pub(crate) stats: Stats,
+    /// What its reader should know.
+    pub(crate) notes: Vec<String>,
 }
 
 /// What capturing remembers between checkpoints.
 pub(crate) struct Capturer {
-    config: Config,
+    pub(super) config: Config,
     rank: Rank,
     store: Arc<dyn Store>,
     header: StoreHeader,
     sharing: Sharing,
     /// Tells written pages; `None`: every page is hashed.
-    watch: Option<Watch>,
-    scanner: Scanner,
+    pub(super) watch: Option<Watch>,
+    pub(super) scanner: Scanner,
     hasher: PageHasher,
     /// Made with the first checkpoint: a program that only restarts needs no pool.
     packer: Option<Packer>,
-    catalog: Catalog,
+    pub(super) catalog: Catalog,
     catalog_loaded: bool,
     positions: HashMap<String, Positions>,
     /// Where each region lay when it was captured: what was not written since says something
     /// about that memory, not about other memory under the same name.
-    spans: HashMap<String, Span>,
+    pub(super) spans: HashMap<String, Span>,
     references: HashMap<SegmentId, SegmentRef>,
     /// What the last restart brought back, until a checkpoint takes it in.
     restored: Option<Rebuild>,
     /// Segments that could not be read back: nothing new may refer to them.
     distrusted: HashSet<SegmentId>,
+    /// Takes snapshots, where checkpoints are taken so.
+    pub(super) snapshots: Option<Arc<Snapshots>>,
+    /// Pages that may have changed without anybody asking the tracker for them again, by region.
+    pub(super) late: HashMap<String, Dirty>,
+    /// Why the next checkpoint stops the program although it should not.
+    pub(super) notes: Vec<String>,
 }
 
 impl Capturer {
@@ -135,6 +145,9 @@ impl Capturer {
             references: HashMap::new(),
             restored: None,
             distrusted: HashSet::new(),
+            snapshots: start_snapshots(config, team),
+            late: HashMap::new(),
+            notes: Vec::new(),
             config: config.clone(),
             store,
             header: header.clone(),
@@ -167,13 +180,28 @@ impl Capturer {
         };
         let taken = team.agree(taken.map_err(|given_up| given_up.error));
         let taken = taken.inspect_err(|_| self.forget_attempt(&begun))?;
+        let order = Order { version, attempt, taken_ns };
+        let mut draft = self.draft(regions, order, started, positions, taken);
+        draft.stats.blocked_ns = elapsed_ns(started);
+        Ok(draft)
+    }
+
+    /// Describes what was taken, and remembers it.
+    pub(super) fn draft(
+        &mut self,
+        regions: &Regions,
+        Order { version, attempt, taken_ns }: Order,
+        started: Instant,
+        positions: Vec<Positions>,
+        taken: Taken,
+    ) -> Draft {
         let mut table = Table::default();
         let images = describe(regions, &positions, &mut table);
         let stats = self.count(regions, &positions, &taken);
         self.put_positions(regions, positions);
         let table = table.order.into_iter().map(|number| self.table_entry(number)).collect();
         let Taken { pending, foreign, .. } = taken;
-        let mut draft = Draft {
+        Draft {
             version,
             attempt,
             taken_ns,
@@ -183,9 +211,8 @@ impl Capturer {
             regions: images,
             table,
             stats,
-        };
-        draft.stats.blocked_ns = elapsed_ns(started);
-        Ok(draft)
+            notes: std::mem::take(&mut self.notes),
+        }
     }
 
     fn count(&self, regions: &Regions, positions: &[Positions], taken: &Taken) -> Stats {
@@ -278,7 +305,7 @@ impl Capturer {
         self.catalog.bytes() + self.positions.values().map(Positions::bytes).sum::<usize>()
     }
 
-    fn prepare(&mut self, regions: &Regions, inventory: &Inventory, team: &Team) -> Result<()> {
+    pub(super) fn prepare(&mut self, regions: &Regions, inventory: &Inventory, team: &Team) -> Result<()> {
         if self.packer.is_none() {
             self.packer = Some(self.start_packer());
         }
@@ -340,7 +367,7 @@ impl Capturer {
         same.then_some(index)
     }
 
-    fn take_positions(&mut self, regions: &Regions) -> Vec<Positions> {
+    pub(super) fn take_positions(&mut self, regions: &Regions) -> Vec<Positions> {
         let taken =
             regions.iter().map(|region| self.positions.remove(region.name()).unwrap_or_default());
         let taken = taken.collect();
@@ -349,10 +376,27 @@ impl Capturer {
         taken
     }
 
-    fn put_positions(&mut self, regions: &Regions, positions: Vec<Positions>) {
+    pub(super) fn put_positions(&mut self, regions: &Regions, positions: Vec<Positions>) {
         let names = || regions.iter().map(|region| region.name().to_owned());
         self.positions = names().zip(positions).collect();
         self.spans = names().zip(regions.iter().map(Region::span)).collect();
+    }
+
+    /// What was written since each region was captured.
+    pub(super) fn collect_dirty(&mut self, regions: &Regions) -> Vec<Dirty> {
+        let spans: Vec<Span> = regions.iter().map(Region::span).collect();
+        let late = std::mem::take(&mut self.late);
+        let Some(watch) = &mut self.watch else { return vec![Dirty::All; spans.len()] };
+        let mut dirty = watch.collect(&spans, self.config.page.0 as usize);
+        for (region, dirty) in regions.iter().zip(&mut dirty) {
+            if self.spans.get(region.name()) != Some(&region.span()) {
+                *dirty = Dirty::All;
+            }
+            if let Some(late) = late.get(region.name()) {
+                dirty.join(late.clone());
+            }
+        }
+        dirty
     }
 
     /// Asks what was written, lets `scan` look at it, and starts watching new regions beside that:
@@ -363,15 +407,8 @@ impl Capturer {
         scan: impl FnOnce(&mut Self, &[Dirty]) -> T,
     ) -> T {
         let spans: Vec<Span> = regions.iter().map(|region| region.span()).collect();
-        let Some(mut watch) = self.watch.take() else {
-            return scan(self, &vec![Dirty::All; spans.len()]);
-        };
-        let mut dirty = watch.collect(&spans, self.config.page.0 as usize);
-        for (region, dirty) in regions.iter().zip(&mut dirty) {
-            if self.spans.get(region.name()) != Some(&region.span()) {
-                *dirty = Dirty::All;
-            }
-        }
+        let dirty = self.collect_dirty(regions);
+        let Some(mut watch) = self.watch.take() else { return scan(self, &dirty) };
         let new = watch.to_arm(&spans);
         let (scanned, armed) = std::thread::scope(|scope| {
             let arming = scope.spawn(|| new.iter().map(|span| watch.arm(*span)).collect());
@@ -538,7 +575,7 @@ impl Capturer {
         located.segments().to_vec()
     }
 
-    fn storing<'a>(
+    pub(super) fn storing<'a>(
         &'a mut self,
         regions: &Regions,
         created_ns: u64,
@@ -583,6 +620,11 @@ fn start_watch(config: &Config) -> Option<Watch> {
         Track::Auto | Track::Uffd => Box::new(Uffd::new()?),
     };
     Some(Watch::new(tracker, config.track != Track::Auto))
+}
+
+fn start_snapshots(config: &Config, team: &Team) -> Option<Arc<Snapshots>> {
+    let wanted = config.capture == Capture::Cow && team.size() == 1;
+    wanted.then(|| Snapshots::new(config.cow_pool.0 as usize))?.map(Arc::new)
 }
 
 /// What to scan.

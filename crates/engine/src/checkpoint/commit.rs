@@ -80,6 +80,8 @@ struct Sealed {
     table: Vec<(SegmentId, Option<SegmentRef>)>,
     stats: Stats,
     segments: Result<Vec<SegmentRef>>,
+    /// What this rank has to tell.
+    notes: Vec<String>,
 }
 
 /// What the thread hands back.
@@ -89,10 +91,26 @@ enum Step {
     Settled(Box<Settled>),
 }
 
+/// What the thread is handed.
+pub(crate) enum Work {
+    Draft(Box<Draft>),
+    /// A snapshot of this version, from which the draft is still to be made.
+    Snapshot(Version, Box<dyn FnOnce() -> Result<Draft> + Send>),
+}
+
+impl Work {
+    fn draft(self) -> std::result::Result<Draft, (Version, Error)> {
+        match self {
+            Work::Draft(draft) => Ok(*draft),
+            Work::Snapshot(version, take_in) => take_in().map_err(|error| (version, error)),
+        }
+    }
+}
+
 /// The committer: its thread, and what it needs to finish in a caller's.
 pub(crate) struct Committer {
     settings: CommitSettings,
-    drafts: Option<Sender<(Draft, u64, Inventory)>>,
+    drafts: Option<Sender<(Work, u64, Inventory)>>,
     steps: Receiver<(Step, Inventory)>,
     thread: Option<JoinHandle<()>>,
 }
@@ -100,18 +118,19 @@ pub(crate) struct Committer {
 impl Committer {
     /// `team`: the ranks, if a thread beside the program may talk to them.
     pub(crate) fn start(settings: CommitSettings, team: Option<Team>) -> Self {
-        let (drafts, queue) = bounded::<(Draft, u64, Inventory)>(1);
+        let (drafts, queue) = bounded::<(Work, u64, Inventory)>(1);
         let (done, steps) = bounded(1);
         let own = settings.clone();
         let run = move || {
             keep_signals_away();
-            for (draft, sequence, mut inventory) in queue {
-                let sealed = seal(draft, sequence);
-                let step = match &team {
-                    Some(team) => {
+            for (work, sequence, mut inventory) in queue {
+                let sealed = work.draft().map(|draft| seal(draft, sequence));
+                let step = match (sealed, &team) {
+                    (Ok(sealed), Some(team)) => {
                         Step::Settled(Box::new(own.conclude(team, sealed, &mut inventory)))
                     }
-                    None => Step::Sealed(Box::new(sealed)),
+                    (Ok(sealed), None) => Step::Sealed(Box::new(sealed)),
+                    (Err((version, error)), _) => Step::Settled(Box::new(own.fail(version, error))),
                 };
                 if done.send((step, inventory)).is_err() {
                     return;
@@ -125,10 +144,10 @@ impl Committer {
         Self { settings, drafts: Some(drafts), steps, thread: Some(thread) }
     }
 
-    /// Hands a draft over. The inventory travels along and comes back with the outcome.
-    pub(crate) fn submit(&self, draft: Draft, sequence: u64, inventory: Inventory) {
+    /// Hands work over. The inventory travels along and comes back with the outcome.
+    pub(crate) fn submit(&self, work: Work, sequence: u64, inventory: Inventory) {
         let drafts = self.drafts.as_ref().expect("open until dropped");
-        drafts.send((draft, sequence, inventory)).expect("the committer lives until dropped");
+        drafts.send((work, sequence, inventory)).expect("the committer lives until dropped");
     }
 
     /// Whether the thread has done what it can for the draft that was handed over.
@@ -160,8 +179,8 @@ impl Drop for Committer {
 
 /// Step 1.
 fn seal(draft: Draft, sequence: u64) -> Sealed {
-    let Draft { version, attempt, taken_ns, started, pending, foreign, regions, table, mut stats } =
-        draft;
+    let Draft { version, attempt, taken_ns, started, regions, table, mut stats, notes, .. } = draft;
+    let (pending, foreign) = (draft.pending, draft.foreign);
     let own: Vec<SegmentId> = pending.ids().collect();
     failpoint::pass("commit.before_segments");
     let sealing = AssertUnwindSafe(|| pending.seal());
@@ -184,6 +203,7 @@ fn seal(draft: Draft, sequence: u64) -> Sealed {
         table,
         stats,
         segments,
+        notes,
     }
 }
 
@@ -212,6 +232,12 @@ impl CommitSettings {
         Settled { begun, outcome }
     }
 
+    /// The news that a snapshot could not be taken in.
+    fn fail(&self, version: Version, error: Error) -> Settled {
+        self.board.set(version, Progress::Failed(error.clone()));
+        Settled { begun: Vec::new(), outcome: Err(error) }
+    }
+
     fn commit(
         &self,
         team: &Team,
@@ -220,6 +246,7 @@ impl CommitSettings {
     ) -> Result<Committed> {
         let (version, attempt) = (sealed.version, sealed.attempt);
         let own = std::mem::take(&mut sealed.own);
+        let own_notes = std::mem::take(&mut sealed.notes);
         let discard = || self.discard(version, attempt, team.rank(), &own);
         let segments = std::mem::replace(&mut sealed.segments, Ok(Vec::new()));
         let segments = team.gather_all(segments).inspect_err(|_| discard())?;
@@ -247,7 +274,7 @@ impl CommitSettings {
         }
         let manifest = inventory.checkpoint(version)?;
         let mut report = Report::of(manifest, self.page_bytes);
-        report.notes = notes;
+        report.notes = own_notes.into_iter().chain(notes).collect();
         Ok(Committed { segments: manifest.segments.clone(), removed, report })
     }
 

@@ -79,6 +79,15 @@ pub enum Track {
     Hash,
 }
 
+/// Whether a checkpoint stops the program while its pages are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Capture {
+    /// It does.
+    Stop,
+    /// Only to protect or copy them; a page that is written meanwhile is copied first.
+    Cow,
+}
+
 /// How long a program works between checkpoints, where it leaves that to `Job::point`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interval {
@@ -109,6 +118,10 @@ pub struct Config {
     pub threshold: Threshold,
     /// How changed pages are found.
     pub track: Track,
+    /// Whether a checkpoint stops the program while its pages are taken.
+    pub capture: Capture,
+    /// Memory for pages that are copied because the program writes to them.
+    pub cow_pool: ByteSize,
     /// How blocks are compressed.
     pub codec: CodecSpec,
     /// What is done to blocks before.
@@ -146,6 +159,9 @@ pub struct Key {
     pub show: fn(&Config) -> String,
 }
 
+/// Least memory for the copies of a snapshot.
+const COW_POOL_MIN: u64 = 1 << 20;
+
 /// The words of a setting that is one of a few.
 type Words<T> = &'static [(&'static str, T)];
 
@@ -163,6 +179,7 @@ const TRACKS: Words<Track> = &[
     ("mprotect", Track::Mprotect),
     ("hash", Track::Hash),
 ];
+const CAPTURES: Words<Capture> = &[("stop", Capture::Stop), ("cow", Capture::Cow)];
 const IOS: Words<Io> = &[("auto", Io::Auto), ("direct", Io::Direct), ("buffered", Io::Buffered)];
 
 /// All settings.
@@ -258,6 +275,27 @@ pub const KEYS: &[Key] = &[
         default: "auto",
         set: |config, text| word(&mut config.track, TRACKS, text),
         show: |config| word_of(config.track, TRACKS),
+    },
+    Key {
+        name: "capture",
+        help: "Whether the program waits while its pages are taken: stop, or cow (it goes on at once; a page it writes to meanwhile is copied first)",
+        default: "stop",
+        set: |config, text| word(&mut config.capture, CAPTURES, text),
+        show: |config| word_of(config.capture, CAPTURES),
+    },
+    Key {
+        name: "cow_pool",
+        help: "Memory for the copies of capture = cow, from 1MiB; fastest where it holds what changes between checkpoints",
+        default: "64MiB",
+        set: |config, text| {
+            let size: ByteSize = text.parse()?;
+            if size.0 < COW_POOL_MIN {
+                return Err(format!("{text:?} is less than 1MiB"));
+            }
+            config.cow_pool = size;
+            Ok(())
+        },
+        show: |config| config.cow_pool.to_string(),
     },
     Key {
         name: "codec",
@@ -380,6 +418,8 @@ impl Default for Config {
             strategy: Strategy::Exact,
             threshold: Threshold::Auto,
             track: Track::Auto,
+            capture: Capture::Stop,
+            cow_pool: ByteSize(0),
             codec: CodecSpec { kind: standfast_format::CodecKind::None, level: 0 },
             filter: FilterChoice::Auto,
             block: ByteSize(0),

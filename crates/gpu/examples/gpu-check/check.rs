@@ -1,5 +1,7 @@
 //! Every kernel against its reference.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use anyhow::Result;
 use standfast_format::{CodecKind, FilterKind, HashKind};
 use standfast_gpu::deflate::{self, DeviceDeflate};
@@ -8,7 +10,7 @@ use standfast_gpu::float::{self, DeviceFloat, Element};
 use standfast_gpu::hash::{DIGEST_BYTES, DeviceHasher, MARK_CHANGED, MARK_ZERO};
 use standfast_gpu::pipeline::{Codec, HostPipeline, Source};
 use standfast_gpu::region::{RegionTracker, restore};
-use standfast_gpu::{DeviceBuffer, Gpu, Stream, vectors};
+use standfast_gpu::{Accelerator, DeviceBuffer, Gpu, Stream, vectors};
 use standfast_reduce::{BlockDecoder, PageHasher};
 
 use crate::report::Report;
@@ -23,7 +25,8 @@ pub(crate) fn all(gpu: &Gpu, report: &mut Report) -> Result<()> {
     damaged_floats(&stream, report)?;
     deflated(&stream, report)?;
     regions(&stream, report)?;
-    pipelines(gpu, report)
+    pipelines(gpu, report)?;
+    faults(gpu, report)
 }
 
 pub(crate) fn put(stream: &Stream, bytes: &[u8]) -> Result<DeviceBuffer> {
@@ -298,4 +301,32 @@ fn pipelines(gpu: &Gpu, report: &mut Report) -> Result<()> {
         }
     }
     report.check("host pipeline", 2, &wrong)
+}
+
+/// More memory than any device has: a typed error, the CPU instead, said once, and the device
+/// works on.
+fn faults(gpu: &Gpu, report: &mut Report) -> Result<()> {
+    const TOO_MUCH: usize = 1 << 50;
+    let mut wrong = Vec::new();
+    let said = Arc::new(Mutex::new(Vec::new()));
+    let log = said.clone();
+    let accelerator = Accelerator::with(Ok(gpu.clone()), move |message| {
+        log.lock().unwrap_or_else(PoisonError::into_inner).push(message.to_owned());
+    });
+    for _ in 0..3 {
+        let who = accelerator
+            .run(|gpu| gpu.allocate("too much", TOO_MUCH).map(|_| "device"), || Ok("cpu"));
+        if who != Ok("cpu") {
+            wrong.push(format!("{who:?} after running out of memory"));
+        }
+    }
+    let messages = said.lock().unwrap_or_else(PoisonError::into_inner).len();
+    if messages != 1 {
+        wrong.push(format!("{messages} messages"));
+    }
+    let who = accelerator.run(|gpu| gpu.allocate("a little", 64).map(|_| "device"), || Ok("cpu"));
+    if who != Ok("device") {
+        wrong.push(format!("{who:?} when there is memory again"));
+    }
+    report.check("out of device memory: the CPU takes over, and back", 4, &wrong)
 }
