@@ -5,15 +5,18 @@
 
 use standfast_comm::Comm;
 use standfast_format::{SegmentId, SegmentIndex};
-use standfast_reduce::collective::{Exact, Strategy, Threshold, TopK};
+use standfast_reduce::collective::{Exact, HomeIndex, Strategy, Threshold, TopK};
 use standfast_reduce::{Catalog, Found, PageRef, Scanner, Target};
 
 use crate::config::{self, Config, Mode};
 use crate::error::Result;
 use crate::team::Team;
 
-/// Memory for one rank's part of the index over all ranks and checkpoints.
-const INDEX_BYTES_MAX: usize = 256 << 20;
+/// Least room for one rank's part of the index over all ranks and checkpoints.
+const INDEX_BYTES_MIN: usize = 8 << 20;
+/// The index may take one byte of so many protected ones: at 4 KiB pages there is room for a
+/// quarter more pages than are protected.
+const INDEX_SHARE: u64 = 80;
 /// What storing a byte is taken to cost where nothing was measured yet: a disk of 1 GB/s.
 const BYTE_S: f64 = 1e-9;
 /// A reduction may take this share of the time of storing everything.
@@ -35,7 +38,7 @@ impl Sharing {
         }
         match config.strategy {
             config::Strategy::Exact if config.mode == Mode::All => {
-                Sharing::Exact(Exact::with_index(config.hash, INDEX_BYTES_MAX))
+                Sharing::Exact(Exact::with_index(config.hash, INDEX_BYTES_MIN))
             }
             config::Strategy::Exact => Sharing::Exact(Exact::new(config.hash)),
             config::Strategy::TopK => Sharing::TopK(TopK::new(config.hash, threshold(config))),
@@ -57,6 +60,22 @@ impl Sharing {
             Sharing::Off => None,
             Sharing::Exact(exact) => Some(exact),
             Sharing::TopK(top_k) => Some(top_k),
+        }
+    }
+
+    /// Fits the index to so many protected bytes.
+    pub(super) fn fit(&mut self, protected_bytes: u64) {
+        let share = usize::try_from(protected_bytes / INDEX_SHARE).unwrap_or(usize::MAX);
+        if let Sharing::Exact(exact) = self {
+            exact.set_index_bytes_max(share.max(INDEX_BYTES_MIN));
+        }
+    }
+
+    /// Memory held between checkpoints, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Sharing::Exact(exact) => exact.index().map_or(0, HomeIndex::bytes),
+            Sharing::Off | Sharing::TopK(_) => 0,
         }
     }
 

@@ -76,6 +76,12 @@ impl HomeIndex {
         }
     }
 
+    /// Changes the bound, as protected memory grows or shrinks; what is beyond it goes when the next
+    /// page is entered.
+    pub(super) fn set_bytes_max(&mut self, bytes_max: usize) {
+        self.bytes_max = bytes_max;
+    }
+
     /// Memory held, in bytes: never more than the bound.
     pub fn bytes(&self) -> usize {
         self.bytes

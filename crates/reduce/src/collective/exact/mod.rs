@@ -53,6 +53,13 @@ impl Exact {
         Self { index: Some(HomeIndex::new(hash.bytes(), bytes_max)), ..Self::new(hash) }
     }
 
+    /// Changes how many bytes this rank's part of the index may take, if there is one.
+    pub fn set_index_bytes_max(&mut self, bytes_max: usize) {
+        if let Some(index) = &mut self.index {
+            index.set_bytes_max(bytes_max);
+        }
+    }
+
     /// This rank's part of the index.
     pub fn index(&self) -> Option<&HomeIndex> {
         self.index.as_ref()
