@@ -1,7 +1,8 @@
 //! `kill-ranks`: a job of several MPI processes is killed at random instants, again and again, and
 //! every restart is checked bit by bit.
 
-use std::io::{BufRead, BufReader};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Seek};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -117,6 +118,8 @@ pub(crate) fn campaign(
 struct Life {
     process: Child,
     lines: Receiver<String>,
+    /// Its standard error.
+    said: File,
     pids: Vec<Pid>,
     durable: u64,
 }
@@ -126,8 +129,9 @@ impl Life {
         let store = store.to_str().context("the store's name is text")?;
         let args = ["life", "--store", store, "--steps", &STEPS.to_string()].map(str::to_owned);
         let mut command = launcher.command(ranks, &args)?;
-        // What a killed job says of its end is not of interest.
-        command.stdout(Stdio::piped()).stderr(Stdio::null()).process_group(0);
+        // What a killed job says of its end is of interest only if it does not begin again.
+        let mut said = tempfile::tempfile()?;
+        command.stdout(Stdio::piped()).stderr(said.try_clone()?).process_group(0);
         let mut process = command.spawn()?;
         let stdout = process.stdout.take().expect("its output is a pipe");
         let (sender, lines) = channel();
@@ -135,7 +139,8 @@ impl Life {
             let lines = BufReader::new(stdout).lines().map_while(Result::ok);
             let _ = lines.map(|line| sender.send(line).is_err()).find(|gone| *gone);
         });
-        Ok(Self { process, lines, pids: Vec::new(), durable: 0 })
+        said.rewind()?;
+        Ok(Self { process, lines, said, pids: Vec::new(), durable: 0 })
     }
 
     /// Waits until all ranks have restarted; the step they came back to.
@@ -145,7 +150,12 @@ impl Life {
             let line = match self.lines.recv_timeout(until - Instant::now()) {
                 Ok(line) => line,
                 Err(RecvTimeoutError::Timeout) => bail!("it does not begin"),
-                Err(RecvTimeoutError::Disconnected) => bail!("it ended before it began"),
+                Err(RecvTimeoutError::Disconnected) => {
+                    let mut said = String::new();
+                    self.said.rewind()?;
+                    self.said.read_to_string(&mut said)?;
+                    bail!("it ended before it began: {said}");
+                }
             };
             if let Some(step) = line.strip_prefix("begins ") {
                 if self.pids.len() != ranks {

@@ -519,6 +519,102 @@ int sf_protect_typed(struct sf_job *job, const char *name, void *start, size_t c
 int sf_unprotect(struct sf_job *job, const char *name);
 
 /**
+ * Allocates zeroed memory on pages of its own and protects it: from now on it is part of every
+ * checkpoint and filled by every restart. Large allocations ask for huge pages.
+ *
+ * @param job       An open job.
+ * @param name      Name of the region, as for `sf_protect`.
+ * @param bytes     How much; 0 is allowed.
+ * @param elem      Size of the numbers in it: 1, 2, 4, 8 or 16; 0 if unknown. Helps compression.
+ * @param out_start Where it starts.
+ * @return `SF_OK`; `SF_INVALID` as `sf_protect`; `SF_FULL` if there is no memory.
+ *
+ * The memory belongs to the job: `sf_free_protected` and `sf_finalize` free it. It must be left
+ * alone during `sf_checkpoint` and `sf_restart` as described for `sf_protect`.
+ *
+ * Thread-safe; waits while a checkpoint is being captured.
+ */
+int sf_alloc_protected(struct sf_job *job,
+                       const char *name,
+                       size_t bytes,
+                       int elem,
+                       void **out_start);
+
+/**
+ * As `sf_alloc_protected`, at an address that is a multiple of a power of two.
+ *
+ * @param job       An open job.
+ * @param name      Name of the region, as for `sf_protect`.
+ * @param bytes     How much; 0 is allowed.
+ * @param elem      Size of the numbers in it, as for `sf_alloc_protected`.
+ * @param alignment A power of two. Every allocation is aligned to pages at least.
+ * @param out_start Where it starts.
+ * @return As `sf_alloc_protected`; `SF_INVALID` also if the alignment is no power of two.
+ *
+ * Thread-safe; waits while a checkpoint is being captured.
+ */
+int sf_alloc_protected_aligned(struct sf_job *job,
+                               const char *name,
+                               size_t bytes,
+                               int elem,
+                               size_t alignment,
+                               void **out_start);
+
+/**
+ * Gives an allocation another length: what fits is kept, what is new is zero. The next checkpoint
+ * has the new length; a restart to an older one needs the older length, which `sf_recreate` gives.
+ *
+ * @param job       An open job.
+ * @param name      Name of an allocation.
+ * @param bytes     Its new length.
+ * @param out_start Where it starts now. The old address is no longer valid.
+ * @return `SF_OK`; `SF_MISSING` if there is no such allocation; `SF_FULL` if there is no memory:
+ *         then it is as it was.
+ *
+ * Thread-safe; waits while a checkpoint is being captured.
+ */
+int sf_realloc_protected(struct sf_job *job, const char *name, size_t bytes, void **out_start);
+
+/**
+ * Frees an allocation and ends its protection. Checkpoints that have been taken keep the region.
+ *
+ * @param job  An open job.
+ * @param name Name of an allocation.
+ * @return `SF_OK`; `SF_MISSING` if there is no such allocation; `SF_INVALID`.
+ *
+ * Thread-safe; waits while a checkpoint is being captured.
+ */
+int sf_free_protected(struct sf_job *job, const char *name);
+
+/**
+ * Where an allocation lies.
+ *
+ * @param job       An open job.
+ * @param name      Name of an allocation.
+ * @param out_start Where it starts; NULL if not wanted.
+ * @param out_bytes Its length; NULL if not wanted.
+ * @return `SF_OK`; `SF_MISSING` if there is no such allocation; `SF_INVALID`.
+ *
+ * Thread-safe; waits while a checkpoint is being captured.
+ */
+int sf_allocated(struct sf_job *job, const char *name, void **out_start, size_t *out_bytes);
+
+/**
+ * Allocates every region of a checkpoint that is not protected yet, and gives allocations that
+ * have another length there that length: then `sf_restart` of the same checkpoint finds a place
+ * for everything. `sf_regions` tells the names, `sf_allocated` the addresses.
+ *
+ * @param job       An open job.
+ * @param version   Which checkpoint; 0 for the newest.
+ * @param out_count How many regions were allocated; NULL if not wanted.
+ * @return `SF_OK`; `SF_MISSING` if there is no such checkpoint; `SF_CORRUPT`; `SF_FULL` if there
+ *         is no memory.
+ *
+ * Thread-safe; waits while a checkpoint is being captured.
+ */
+int sf_recreate(struct sf_job *job, uint64_t version, size_t *out_count);
+
+/**
  * Takes a checkpoint of all protected regions, as they are at this call. It returns as soon as
  * the program may change them again; writing goes on in the background.
  *

@@ -21,6 +21,7 @@
 // with each parameter.
 #![allow(clippy::missing_safety_doc)]
 
+pub mod alloc;
 mod argument;
 pub mod checkpoint;
 pub mod error;

@@ -16,7 +16,7 @@ fn committed() -> String {
 fn generated() -> String {
     let config = cbindgen::Config::from_root_or_default(crate_dir());
     let mut builder = cbindgen::Builder::new().with_config(config);
-    for module in ["init", "handle", "region", "checkpoint", "restart", "ranks", "error"] {
+    for module in ["init", "handle", "region", "alloc", "checkpoint", "restart", "ranks", "error"] {
         builder = builder.with_src(crate_dir().join(format!("src/{module}.rs")));
     }
     builder = builder.with_src(crate_dir().join("../../crates/mpi/src/table.rs"));

@@ -17,11 +17,15 @@
 //! # Ok::<(), standfast_capture::Error>(())
 //! ```
 
+mod absent;
 mod kernel;
+mod memory;
 mod region;
 mod snapshot;
 mod tracker;
 
+pub use absent::{Absent, Served};
+pub use memory::Memory;
 pub use region::{Error, Region, Regions, Result};
 pub use snapshot::{Refused, Snapshot, Snapshots, Wanted};
 pub use tracker::{Dirty, Hashing, Mprotect, Span, Tracker, Uffd, Watch};

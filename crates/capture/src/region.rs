@@ -52,6 +52,18 @@ pub enum Error {
         /// The region that was there first.
         other: String,
     },
+    /// Alignments are powers of two.
+    #[error("alignment {alignment} is not a power of two")]
+    Alignment {
+        /// The alignment asked for.
+        alignment: usize,
+    },
+    /// The system has not that much memory.
+    #[error("there is no memory for {bytes} bytes")]
+    NoMemory {
+        /// The bytes asked for.
+        bytes: usize,
+    },
     /// Element sizes are 0 (unknown), 1, 2, 4, 8 or 16.
     #[error("region {name:?}: element size {elem} is none of 0 (unknown), 1, 2, 4, 8, 16")]
     Element {
@@ -67,6 +79,7 @@ impl Error {
     pub fn kind(&self) -> Kind {
         match self {
             Error::Unknown { .. } => Kind::Missing,
+            Error::NoMemory { .. } => Kind::Full,
             _ => Kind::Invalid,
         }
     }
@@ -173,6 +186,24 @@ impl Regions {
         Ok(())
     }
 
+    /// Gives a region other memory; it keeps its place in the order.
+    ///
+    /// # Safety
+    /// As [`Regions::protect`].
+    pub unsafe fn replace(&mut self, name: &str, start: *mut u8, bytes: usize) -> Result<()> {
+        let at = self.all.iter().position(|region| region.name == name);
+        let at = at.ok_or_else(|| Error::Unknown { name: name.into() })?;
+        let old = self.all.remove(at);
+        // SAFETY: the caller vouches for the memory.
+        let protected = unsafe { self.protect(name, start, bytes, old.elem) };
+        let region = match protected {
+            Ok(()) => self.all.pop().expect("it was just added"),
+            Err(_) => old,
+        };
+        self.all.insert(at, region);
+        protected
+    }
+
     /// The region of this name.
     pub fn get(&self, name: &str) -> Option<&Region> {
         self.all.iter().find(|region| region.name == name)
@@ -224,6 +255,29 @@ mod tests {
         protect(&mut regions, "behind", 0x1000 + 100, 8).unwrap();
         protect(&mut regions, "empty", 0x1010, 0).unwrap();
         assert_eq!(regions.iter().count(), 3);
+    }
+
+    #[test]
+    fn a_region_with_other_memory_keeps_its_place() {
+        let mut regions = Regions::default();
+        for (at, name) in ["a", "b", "c"].into_iter().enumerate() {
+            protect(&mut regions, name, 0x1000 * (at + 1), 8).unwrap();
+        }
+        // SAFETY: the addresses are never used.
+        unsafe {
+            regions.replace("b", 0x9000 as *mut u8, 16).unwrap();
+            assert!(matches!(
+                regions.replace("b", 0x1000 as *mut u8, 16),
+                Err(Error::Overlap { .. })
+            ));
+            assert!(matches!(
+                regions.replace("d", 0x1000 as *mut u8, 16),
+                Err(Error::Unknown { .. })
+            ));
+        }
+        let names: Vec<(&str, usize)> =
+            regions.iter().map(|region| (region.name(), region.bytes())).collect();
+        assert_eq!(names, [("a", 8), ("b", 16), ("c", 8)]);
     }
 
     #[test]

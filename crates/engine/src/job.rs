@@ -10,7 +10,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use standfast_capture::Regions;
+use standfast_capture::{Memory, Regions};
 use standfast_comm::{Comm, Concurrency};
 use standfast_format::{AttemptId, JobId, Kind, Level, Manifest, Rank, StoreHeader, Version, name};
 use standfast_restart::{Inventory, Rebuild, read_header};
@@ -56,6 +56,9 @@ pub(crate) struct Core {
     capturer: Option<Capturer>,
     under_way: Option<UnderWay>,
     committer: Committer,
+    /// Memory that the job owns, by region, with its alignment. Goes after the committer, which may
+    /// still be reading it.
+    pub(crate) allocations: Vec<(String, Memory, usize)>,
     /// `None` while a draft is being committed: it travels with the draft.
     inventory: Option<Inventory>,
     reports: Vec<Report>,
@@ -151,6 +154,7 @@ impl Job {
             capturer: Some(Capturer::new(config, Arc::clone(&store), &header, &team)),
             under_way: None,
             committer: Committer::start(settings, background),
+            allocations: Vec::new(),
             team,
             inventory: Some(inventory),
             reports: Vec::new(),
@@ -310,13 +314,17 @@ pub(crate) fn lock(core: &Mutex<Core>) -> MutexGuard<'_, Core> {
 
 impl Core {
     pub(crate) fn unprotect(&mut self, name: &str) -> Result<()> {
-        // The memory may be gone right after this.
-        if let Some(under_way) = &self.under_way {
-            under_way.wait_taken();
-        }
+        self.wait_taken();
         self.regions.unprotect(name)?;
         self.cells.retain(|(of, _)| of != name);
         Ok(())
+    }
+
+    /// Waits until no snapshot reads memory any more: it may be gone right after this.
+    pub(crate) fn wait_taken(&self) {
+        if let Some(under_way) = &self.under_way {
+            under_way.wait_taken();
+        }
     }
 
     /// Waits for the checkpoint under way, if any, and takes in what became of it; the progress

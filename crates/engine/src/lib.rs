@@ -32,6 +32,7 @@
 //! What this is not: it restores memory, not open files, sockets or the place in the code; the
 //! program starts as always and asks for its state.
 
+mod allocation;
 mod checkpoint;
 pub mod config;
 mod error;

@@ -5,10 +5,12 @@
 //! is being captured. A guard that is still alive makes the call fail with its region's name,
 //! instead of blocking for ever.
 
+use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 
-use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
+use standfast_capture::Memory;
+use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use crate::error::{Error, Result};
 use crate::job::{Core, Job, lock};
@@ -27,7 +29,7 @@ pub(crate) trait Cell: Send + Sync {
     fn hold_mut(&self) -> Option<Box<dyn Held + '_>>;
 }
 
-impl<T: Element> Cell for RwLock<Box<[T]>> {
+impl<T: Element> Cell for RwLock<Array<T>> {
     fn hold(&self) -> Option<Box<dyn Held + '_>> {
         Some(Box::new(self.try_read().ok()?))
     }
@@ -57,9 +59,9 @@ fn hold_each<'a>(
         .collect()
 }
 
-/// A protected array. Dropping it ends the protection.
+/// A protected array, on pages of its own. Dropping it ends the protection.
 pub struct Protected<T: Element> {
-    memory: Arc<RwLock<Box<[T]>>>,
+    memory: Arc<RwLock<Array<T>>>,
     name: String,
     core: Weak<Mutex<Core>>,
 }
@@ -84,13 +86,12 @@ impl Job {
     /// # Ok::<(), standfast::Error>(())
     /// ```
     pub fn alloc<T: Element>(&self, name: &str, len: usize) -> Result<Protected<T>> {
-        let mut memory = zeros::<T>(len);
-        let bytes = memory.as_mut_bytes();
-        let (start, bytes) = (bytes.as_mut_ptr(), bytes.len());
+        let memory = Array::<T>::zeros(len)?;
+        let (start, bytes) = (memory.memory.start(), memory.memory.bytes());
         let elem = u8::try_from(size_of::<T>()).ok().filter(|size| [1, 2, 4, 8, 16].contains(size));
         let memory = Arc::new(RwLock::new(memory));
         let mut core = self.core();
-        // SAFETY: the box keeps the memory until `Protected` is dropped, which unprotects first;
+        // SAFETY: the array keeps the memory until `Protected` is dropped, which unprotects first;
         // the cell keeps writers away while a checkpoint or restart uses it.
         unsafe { core.regions.protect(name, start, bytes, elem.unwrap_or(0))? };
         core.cells.push((name.into(), Arc::clone(&memory) as Arc<dyn Cell>));
@@ -99,10 +100,36 @@ impl Job {
     }
 }
 
-fn zeros<T: FromZeros>(len: usize) -> Box<[T]> {
-    let mut memory = Vec::with_capacity(len);
-    memory.resize_with(len, T::new_zeroed);
-    memory.into_boxed_slice()
+/// An array on pages of its own.
+pub(crate) struct Array<T> {
+    memory: Memory,
+    len: usize,
+    elements: PhantomData<T>,
+}
+
+impl<T: Element> Array<T> {
+    fn zeros(len: usize) -> Result<Self> {
+        let bytes = len.checked_mul(size_of::<T>());
+        let none = standfast_capture::Error::NoMemory { bytes: usize::MAX };
+        let memory = Memory::new(bytes.ok_or(none)?, align_of::<T>())?;
+        Ok(Self { memory, len, elements: PhantomData })
+    }
+}
+
+impl<T> Deref for Array<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        // SAFETY: aligned, so many elements long, and every pattern of bytes is an element.
+        unsafe { std::slice::from_raw_parts(self.memory.start().cast(), self.len) }
+    }
+}
+
+impl<T> DerefMut for Array<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        // SAFETY: as above, and borrowed exclusively.
+        unsafe { std::slice::from_raw_parts_mut(self.memory.start().cast(), self.len) }
+    }
 }
 
 impl<T: Element> Protected<T> {
@@ -114,6 +141,30 @@ impl<T: Element> Protected<T> {
     /// The array, to be changed. Waits for other users.
     pub fn write(&self) -> WriteGuard<'_, T> {
         WriteGuard(self.memory.write().unwrap_or_else(std::sync::PoisonError::into_inner))
+    }
+
+    /// Gives the array another length: elements are kept as far as it reaches, new ones are zero.
+    /// The next checkpoint has the new length; a restart to an older one needs the older length.
+    /// Fails with [`Error::Borrowed`] while a guard is alive.
+    pub fn resize(&self, len: usize) -> Result<()> {
+        let core = self.core.upgrade();
+        let mut core = core.as_deref().map(lock);
+        if let Some(core) = &mut core {
+            core.wait_taken();
+        }
+        let borrowed = || Error::Borrowed { region: self.name.clone() };
+        let mut memory = self.memory.try_write().map_err(|_| borrowed())?;
+        let mut fresh = Array::<T>::zeros(len)?;
+        let kept = len.min(memory.len());
+        fresh.as_mut_bytes()[..kept * size_of::<T>()]
+            .copy_from_slice(&memory.as_bytes()[..kept * size_of::<T>()]);
+        if let Some(core) = core.as_mut().filter(|core| core.regions.get(&self.name).is_some()) {
+            let (start, bytes) = (fresh.memory.start(), fresh.memory.bytes());
+            // SAFETY: as in `alloc`; the old memory goes when nothing names it any more.
+            unsafe { core.regions.replace(&self.name, start, bytes)? };
+        }
+        *memory = fresh;
+        Ok(())
     }
 
     /// The region's name.
@@ -132,10 +183,10 @@ impl<T: Element> Drop for Protected<T> {
 }
 
 /// Lends an array for reading.
-pub struct ReadGuard<'a, T>(RwLockReadGuard<'a, Box<[T]>>);
+pub struct ReadGuard<'a, T>(RwLockReadGuard<'a, Array<T>>);
 
 /// Lends an array for writing.
-pub struct WriteGuard<'a, T>(RwLockWriteGuard<'a, Box<[T]>>);
+pub struct WriteGuard<'a, T>(RwLockWriteGuard<'a, Array<T>>);
 
 impl<T> Deref for ReadGuard<'_, T> {
     type Target = [T];

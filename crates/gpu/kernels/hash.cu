@@ -65,6 +65,41 @@ __device__ __forceinline__ u64 fold_stripes(const u64 (&value)[2 * GROUP]) {
     return (upper ? two[1] : two[0]) + __shfl_xor_sync(FULL, upper ? two[0] : two[1], 4);
 }
 
+// The secret for this thread's 16 bytes: of a block's first eight stripes, of its second eight,
+// and of the second eight where the page ends with them.
+struct StripeKeys {
+    Pair first, second, last;
+
+    __device__ __forceinline__ StripeKeys(const Keys& keys, u32 stripe, u32 pair) {
+        first = {keys.word[stripe + pair], keys.word[stripe + pair + 1]};
+        second = {keys.word[8 + stripe + pair], keys.word[8 + stripe + pair + 1]};
+        last.a = stripe == 7 ? keys.last[pair] : second.a;
+        last.b = stripe == 7 ? keys.last[pair + 1] : second.b;
+    }
+};
+
+// The sums of up to GROUP blocks from `first` on, folded; adds to `any` the bits that are set.
+__device__ __forceinline__ u64 sum_blocks(const uint4* data, u32 first, u32 blocks,
+                                          const StripeKeys& keys, u32& any) {
+    uint4 part[2 * GROUP];
+    for (int i = 0; i < 2 * GROUP; i++) {
+        bool there = first + i / 2 < blocks;
+        part[i] = there ? __ldcs(data + (first * 2 + i) * WARP) : make_uint4(0, 0, 0, 0);
+    }
+    u64 sums[2 * GROUP];
+    for (int block = 0; block < GROUP; block++) {
+        bool last = first + block + 1 == blocks;
+        Pair sum = {0, 0};
+        accumulate(sum, part[2 * block], keys.first);
+        Pair second = {last ? keys.last.a : keys.second.a, last ? keys.last.b : keys.second.b};
+        accumulate(sum, part[2 * block + 1], second);
+        sums[2 * block] = sum.a;
+        sums[2 * block + 1] = sum.b;
+    }
+    for (int i = 0; i < 2 * GROUP; i++) any |= part[i].x | part[i].y | part[i].z | part[i].w;
+    return fold_stripes(sums);
+}
+
 __device__ __forceinline__ u64 start_of(u32 lane) {
     const u64 start[8] = {PRIME32_3, PRIME64_1, PRIME64_2, PRIME64_3,
                           PRIME64_4, PRIME32_2, PRIME64_5, PRIME32_1};
@@ -104,13 +139,7 @@ hash_pages(const u8* pages, u64 page_count, u32 page_bytes, __grid_constant__ co
            u64* digests, const u64* before, u8* marks) {
     u32 stripe = lane_id() / 4, pair = 2 * (lane_id() & 3);
     u32 hash_lane = pair + (lane_id() / 4 & 1);
-    Pair key[2], key_last;
-    for (int half = 0; half < 2; half++) {
-        key[half].a = keys.word[8 * half + stripe + pair];
-        key[half].b = keys.word[8 * half + stripe + pair + 1];
-    }
-    key_last.a = stripe == 7 ? keys.last[pair] : key[1].a;
-    key_last.b = stripe == 7 ? keys.last[pair + 1] : key[1].b;
+    StripeKeys stripe_keys(keys, stripe, pair);
     u64 key_scramble = keys.word[16 + hash_lane];
     u64 start = start_of(hash_lane);
     u32 blocks = page_bytes / BLOCK_BYTES;
@@ -122,23 +151,7 @@ hash_pages(const u8* pages, u64 page_count, u32 page_bytes, __grid_constant__ co
         u64 lane = start;
         u32 any = 0;
         for (u32 first = 0; first < blocks; first += GROUP) {
-            uint4 part[2 * GROUP];
-            for (int i = 0; i < 2 * GROUP; i++) {
-                bool there = first + i / 2 < blocks;
-                part[i] = there ? __ldcs(data + (first * 2 + i) * WARP) : make_uint4(0, 0, 0, 0);
-            }
-            u64 sums[2 * GROUP];
-            for (int block = 0; block < GROUP; block++) {
-                bool last = first + block + 1 == blocks;
-                Pair sum = {0, 0};
-                accumulate(sum, part[2 * block], key[0]);
-                Pair key_second = {last ? key_last.a : key[1].a, last ? key_last.b : key[1].b};
-                accumulate(sum, part[2 * block + 1], key_second);
-                sums[2 * block] = sum.a;
-                sums[2 * block + 1] = sum.b;
-            }
-            for (int i = 0; i < 2 * GROUP; i++) any |= part[i].x | part[i].y | part[i].z | part[i].w;
-            u64 folded = fold_stripes(sums);
+            u64 folded = sum_blocks(data, first, blocks, stripe_keys, any);
             for (int block = 0; block < GROUP; block++) {
                 u64 sum = __shfl_sync(FULL, folded, block * 8 | (lane_id() & 7));
                 if (first + block < blocks) {

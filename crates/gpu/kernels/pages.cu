@@ -72,27 +72,30 @@ scan(const u64* sizes, u64* starts, u64 count, u64 align) {
     if (threadIdx.x == 1023) starts[count] = part[1023];
 }
 
-// One warp per page; page_bytes is a multiple of 1024.
-extern "C" __global__ void __launch_bounds__(256)
-gather(const u8* region, const u64* indices, u64 count, u32 page_bytes, u8* staging) {
+// Moves the listed pages from the region to staging or back, one warp per page; page_bytes is a
+// multiple of 16.
+template <bool TO_STAGING>
+__device__ __forceinline__ void move_pages(u8* region, const u64* indices, u64 count,
+                                           u32 page_bytes, u8* staging) {
     u64 warps = (u64)gridDim.x * blockDim.x / WARP;
     for (u64 i = ((u64)blockIdx.x * blockDim.x + threadIdx.x) / WARP; i < count; i += warps) {
-        const uint4* from = (const uint4*)(region + indices[i] * page_bytes);
-        uint4* to = (uint4*)(staging + i * page_bytes);
+        uint4* there = (uint4*)(region + indices[i] * page_bytes);
+        uint4* staged = (uint4*)(staging + i * page_bytes);
+        uint4* to = TO_STAGING ? staged : there;
+        const uint4* from = TO_STAGING ? there : staged;
 #pragma unroll 4
         for (u32 at = lane_id(); at < page_bytes / 16; at += WARP) __stcs(to + at, __ldcs(from + at));
     }
 }
 
 extern "C" __global__ void __launch_bounds__(256)
-scatter(u8* region, const u64* indices, u64 count, u32 page_bytes, const u8* staging) {
-    u64 warps = (u64)gridDim.x * blockDim.x / WARP;
-    for (u64 i = ((u64)blockIdx.x * blockDim.x + threadIdx.x) / WARP; i < count; i += warps) {
-        uint4* to = (uint4*)(region + indices[i] * page_bytes);
-        const uint4* from = (const uint4*)(staging + i * page_bytes);
-#pragma unroll 4
-        for (u32 at = lane_id(); at < page_bytes / 16; at += WARP) __stcs(to + at, __ldcs(from + at));
-    }
+gather(u8* region, const u64* indices, u64 count, u32 page_bytes, u8* staging) {
+    move_pages<true>(region, indices, count, page_bytes, staging);
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+scatter(u8* region, const u64* indices, u64 count, u32 page_bytes, u8* staging) {
+    move_pages<false>(region, indices, count, page_bytes, staging);
 }
 
 // Brings pieces of different lengths from their slots together. Slots and starts are multiples

@@ -304,7 +304,10 @@ impl std::ops::DerefMut for PinnedBuffer {
 impl Drop for PinnedBuffer {
     fn drop(&mut self) {
         if self.gpu.bind().is_ok() {
-            // SAFETY: allocated once, freed once; the driver waits for copies in flight.
+            // Copies in flight may still use it. On a lost device none do, and the error is told
+            // by the next call.
+            let _ = result::ctx::synchronize();
+            // SAFETY: allocated once, freed once, no longer in use.
             let _ = unsafe { result::free_host(self.at.cast()) };
         }
     }

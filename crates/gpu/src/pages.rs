@@ -78,12 +78,7 @@ pub fn gather(
     unit_bytes: usize,
     staging: DeviceSlice<'_>,
 ) -> Result<()> {
-    let count = list.bytes() as u64 / 8;
-    assert!(staging.bytes() as u64 >= count * unit_bytes as u64, "room for the pages");
-    let args =
-        Args::new().slice(region).slice(list).word(count).half(unit_bytes as u32).slice(staging);
-    // SAFETY: the kernel's arguments in order; the list names pages of the region.
-    unsafe { stream.launch(GATHER, page_shape(stream, count), args) }
+    queue_move(stream, GATHER, region, list, unit_bytes, staging)
 }
 
 /// Queues the reverse of [`gather`]: staged pages back to their places.
@@ -94,17 +89,25 @@ pub fn scatter(
     unit_bytes: usize,
     region: DeviceSlice<'_>,
 ) -> Result<()> {
-    let count = list.bytes() as u64 / 8;
-    assert!(staging.bytes() as u64 >= count * unit_bytes as u64, "the pages are staged");
-    let args =
-        Args::new().slice(region).slice(list).word(count).half(unit_bytes as u32).slice(staging);
-    // SAFETY: the kernel's arguments in order; the list names pages of the region.
-    unsafe { stream.launch(SCATTER, page_shape(stream, count), args) }
+    queue_move(stream, SCATTER, region, list, unit_bytes, staging)
 }
 
-fn page_shape(stream: &Stream, count: u64) -> Shape {
+fn queue_move(
+    stream: &Stream,
+    kernel: Kernel,
+    region: DeviceSlice<'_>,
+    list: DeviceSlice<'_>,
+    unit_bytes: usize,
+    staging: DeviceSlice<'_>,
+) -> Result<()> {
+    let count = list.bytes() as u64 / 8;
+    assert!(staging.bytes() as u64 >= count * unit_bytes as u64, "room for the pages");
+    let args =
+        Args::new().slice(region).slice(list).word(count).half(unit_bytes as u32).slice(staging);
     let blocks_max = u64::from(stream.gpu().multiprocessors()) * 32;
-    Shape::blocks(count.div_ceil(WARPS).min(blocks_max), THREADS)
+    let shape = Shape::blocks(count.div_ceil(WARPS).min(blocks_max), THREADS);
+    // SAFETY: the kernel's arguments in order; the list names pages of the region.
+    unsafe { stream.launch(kernel, shape, args) }
 }
 
 /// Queues running sums: `starts[i]` = sum of the sizes before `i`, each rounded up to `align`;

@@ -14,6 +14,8 @@
 //!   those the image was committed with: corruption is found, never returned.
 //! - Memory: one extent and one decoded block per thread, whatever the image's size.
 
+mod stream;
+
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -28,6 +30,8 @@ use crate::error::{Error, Result};
 use crate::plan::{EXTENT_BYTES_MAX, Extent, Piece, plan, plan_all};
 use crate::remote::{Remote, Slots, wanted_of};
 use crate::sink::{CheckSink, Sink};
+
+pub use stream::Stream;
 
 /// Direct I/O wants offsets and lengths in multiples of this.
 const ALIGN: u64 = 4096;

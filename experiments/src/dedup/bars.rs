@@ -99,7 +99,7 @@ fn storm(quick: bool, each: &mut impl FnMut(Bar)) -> anyhow::Result<()> {
     let ranks = if quick { 96 } else { 384 };
     let job = stencil::Job::compute(ranks);
     for way in [Way::TopK(stencil::THRESHOLD), Way::Exact] {
-        let outcome = job.share(way)?;
+        let outcome = job.share(way, 1)?;
         if way == Way::Exact {
             each(beyond("storm", job.beyond(&outcome)));
         }

@@ -17,6 +17,7 @@ pub(crate) mod corpus;
 mod job;
 pub(crate) mod names;
 pub(crate) mod pace;
+mod processes;
 pub(crate) mod stencil;
 mod storm;
 mod watch;

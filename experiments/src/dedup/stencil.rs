@@ -83,9 +83,9 @@ impl Job {
         self.second.len()
     }
 
-    /// Runs one way of sharing out at the second checkpoint.
-    pub(super) fn share(&self, way: Way) -> anyhow::Result<Outcome> {
-        job::run(self.ranks(), way, ROUNDS, |rank| self.second[rank].names.clone())
+    /// Runs one way of sharing out at the second checkpoint, so many times.
+    pub(super) fn share(&self, way: Way, rounds: usize) -> anyhow::Result<Outcome> {
+        job::run(self.ranks(), way, rounds, |rank| self.second[rank].names.clone())
     }
 
     /// Most pages that a rank stores which looks only at itself.
@@ -196,8 +196,8 @@ fn modes(args: &Args, job: &Job) -> anyhow::Result<Vec<Point>> {
     let pages = job.second[0].pages;
     let hash_s = job.page_s * pages as f64;
     let of = |count: fn(&Memory) -> u64| job.second.iter().map(count).collect::<Vec<u64>>();
-    let collective = job.share(Way::TopK(args.threshold))?;
-    let exact = job.share(Way::Exact)?;
+    let collective = job.share(Way::TopK(args.threshold), ROUNDS)?;
+    let exact = job.share(Way::Exact, ROUNDS)?;
     args.report.claim(
         NAME,
         format!("{} ranks: exact stores as many pages as there are", job.ranks()),

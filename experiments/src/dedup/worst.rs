@@ -10,8 +10,8 @@ use standfast_model::plot::Line;
 
 use super::job::{self, Outcome, Way};
 use super::names::{self, HASH_BYTES};
-use super::pace;
 use super::watch::Path;
+use super::{pace, processes};
 use crate::report::{Report, over_ranks};
 
 pub(super) const NAME: &str = "dedup-worst";
@@ -76,9 +76,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             args.pages
         ),
     );
-    let thresholds = args.thresholds.iter().map(|power| Way::TopK(1 << power));
     let mut lines = Vec::new();
-    for way in thresholds.chain([Way::Exact]) {
+    for way in ways(args) {
         let points = curve(args, way)?;
         check(args, way, &points);
         let line = |y: fn(&Point) -> f64| points.iter().map(|p| (p.ranks as f64, y(p))).collect();
@@ -93,7 +92,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let ranks = args.ranks.min(8);
     let unique = |rank| names::unique(rank, args.pages);
     args.report.note(NAME, &pace::on_threads(ranks, args.pages, "unique", unique)?);
-    Ok(())
+    processes::measure(&args.report, ways(args), args.ranks, args.pages)
+}
+
+fn ways(args: &Args) -> impl Iterator<Item = Way> {
+    args.thresholds.iter().map(|power| Way::TopK(1 << power)).chain([Way::Exact])
 }
 
 fn curve(args: &Args, way: Way) -> anyhow::Result<Vec<Point>> {
@@ -131,7 +134,7 @@ fn point(way: Way, ranks: usize, pages: usize, outcome: &Outcome) -> Point {
 }
 
 /// 1, 2, 4 and so on.
-fn doublings(most: usize) -> impl Iterator<Item = usize> {
+pub(super) fn doublings(most: usize) -> impl Iterator<Item = usize> {
     std::iter::successors(Some(1), |ranks| Some(2 * ranks)).take_while(move |ranks| *ranks <= most)
 }
 

@@ -19,6 +19,15 @@ use anyhow::{Context, bail};
 
 pub(crate) use library::Library;
 
+/// The slowest rank's times, as the ranks print them.
+#[derive(serde::Deserialize)]
+pub(crate) struct Pace {
+    /// Deciding who stores what.
+    pub(crate) collective_s: f64,
+    /// Hashing as many pages.
+    pub(crate) hashing_s: f64,
+}
+
 /// Compiler and launcher of each MPI, as Debian names them, then as everybody does.
 const KINDS: [(&str, &str); 2] = [("mpicc.openmpi", "mpirun.openmpi"), ("mpicc", "mpirun")];
 
@@ -66,8 +75,23 @@ impl Launcher {
         Ok(command)
     }
 
+    /// The collective phase beside hashing on so many ranks, each with so many pages.
+    pub(crate) fn pace(
+        &self,
+        ranks: usize,
+        pages: usize,
+        rounds: usize,
+        threshold: Option<u32>,
+    ) -> anyhow::Result<Pace> {
+        let mut args =
+            vec!["pace".into(), format!("--pages={pages}"), format!("--rounds={rounds}")];
+        args.extend(threshold.map(|pages| format!("--threshold={pages}")));
+        let told = self.output(ranks, &args)?;
+        serde_json::from_str(told.trim()).with_context(|| format!("the ranks said {told:?}"))
+    }
+
     /// Runs it to its end and returns what was printed.
-    pub(crate) fn output(&self, ranks: usize, args: &[String]) -> anyhow::Result<String> {
+    fn output(&self, ranks: usize, args: &[String]) -> anyhow::Result<String> {
         let output = self.command(ranks, args)?.stderr(Stdio::inherit()).output()?;
         if !output.status.success() {
             bail!("{} ended with {}", self.run, output.status);

@@ -97,6 +97,11 @@ fn lists_levels_and_small_buffers() {
 }
 
 #[test]
+fn allocations_come_and_go_and_come_back() {
+    runs_well("alloc");
+}
+
+#[test]
 fn threads_share_a_job() {
     runs_well("threads");
 }

@@ -147,7 +147,12 @@ impl Snapshots {
             raising.join().expect("raising the shield does not panic")
         });
         copied.then_some(()).ok_or(Refused::Memory)?;
-        Ok(Snapshot { snapshots: Arc::clone(self), kept, page_bytes, cursors: vec![0; wanted.len()] })
+        Ok(Snapshot {
+            snapshots: Arc::clone(self),
+            kept,
+            page_bytes,
+            cursors: vec![0; wanted.len()],
+        })
     }
 }
 

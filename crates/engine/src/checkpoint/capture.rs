@@ -8,9 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 
-use standfast_capture::{
-    Dirty, Mprotect, Region, Regions, Snapshots, Span, Tracker, Uffd, Watch,
-};
+use standfast_capture::{Dirty, Mprotect, Region, Regions, Snapshots, Span, Tracker, Uffd, Watch};
 use standfast_format::{
     AttemptId, Rank, RegionImage, SegmentId, SegmentIndex, SegmentRef, Stats, StoreHeader, Version,
 };
@@ -302,15 +300,23 @@ impl Capturer {
 
     /// Memory held between checkpoints, in bytes, pool excluded.
     pub(crate) fn bytes(&self) -> usize {
-        self.catalog.bytes() + self.positions.values().map(Positions::bytes).sum::<usize>()
+        self.catalog.bytes()
+            + self.sharing.bytes()
+            + self.positions.values().map(Positions::bytes).sum::<usize>()
     }
 
-    pub(super) fn prepare(&mut self, regions: &Regions, inventory: &Inventory, team: &Team) -> Result<()> {
+    pub(super) fn prepare(
+        &mut self,
+        regions: &Regions,
+        inventory: &Inventory,
+        team: &Team,
+    ) -> Result<()> {
         if self.packer.is_none() {
             self.packer = Some(self.start_packer());
         }
         let share = usize::try_from(regions.bytes() / CATALOG_SHARE).unwrap_or(usize::MAX);
         self.catalog.set_bytes_max(share.max(CATALOG_BYTES_MIN));
+        self.sharing.fit(regions.bytes());
         if !self.config.mode.looks_back() {
             self.catalog.clear();
             self.positions.values_mut().for_each(Positions::forget);

@@ -8,11 +8,15 @@
 //! return   level memory                     prune   what is beyond `keep`
 //!                                            level local, settled
 //! ```
+//! With `capture = cow` the program's thread only freezes the state ([`snapshot`]); scan, hash, find
+//! and copy are then the committer's thread's work, and so are catalog and positions until the
+//! checkpoint has settled.
+//!
 //! One checkpoint is under way at a time: the next call waits for the commit of the previous
 //! one, so that it may refer to its pages.
 //!
 //! Invariants:
-//! - The catalog and the positions belong to the program's thread alone. The committer tells what
+//! - The catalog and the positions belong to one thread at a time. The committer tells what
 //!   became of a checkpoint by a [`commit::Settled`], and `settle` applies it.
 //! - After a failure nothing refers to the pages of the failed checkpoint any more.
 
@@ -20,5 +24,6 @@ pub(crate) mod capture;
 pub(crate) mod commit;
 mod describe;
 mod sharing;
+pub(crate) mod snapshot;
 mod storing;
 pub(crate) mod told;

@@ -82,9 +82,8 @@ impl Capturer {
         let shielded = snapshots.shielded(&wanted, page_bytes);
         self.let_go(&wanted, &shielded);
         // SAFETY: the caller vouches for the memory.
-        let taken = unsafe {
-            snapshots.take(&wanted, &shielded, page_bytes, self.scanner.threads())
-        };
+        let taken =
+            unsafe { snapshots.take(&wanted, &shielded, page_bytes, self.scanner.threads()) };
         match taken {
             Ok(snapshot) => {
                 let dirty = wanted.into_iter().map(|wanted| wanted.pages).collect();
@@ -117,12 +116,12 @@ impl Capturer {
         let shielded: Vec<bool> =
             (0..dirty.len()).map(|region| snapshot.is_shielded(region)).collect();
         drop(snapshot);
-        let taken = taken.map_err(|(error, begun)| {
+        let mut taken = taken.map_err(|(error, begun)| {
             self.forget_attempt(&begun);
             error
         })?;
+        taken.scan_ns = elapsed_ns(scanning);
         self.watch_anew(&regions, &shielded, &positions);
-        let taken = Taken { scan_ns: elapsed_ns(scanning), ..taken };
         let mut draft = self.draft(&regions, order, started, positions, taken);
         draft.stats.blocked_ns = blocked_ns;
         Ok(draft)

@@ -88,6 +88,15 @@ pub enum Capture {
     Cow,
 }
 
+/// When a restart gives control back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Restart {
+    /// When everything is in memory.
+    Eager,
+    /// At once; pages arrive when they are touched, the rest behind.
+    Lazy,
+}
+
 /// How long a program works between checkpoints, where it leaves that to `Job::point`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interval {
@@ -122,6 +131,8 @@ pub struct Config {
     pub capture: Capture,
     /// Memory for pages that are copied because the program writes to them.
     pub cow_pool: ByteSize,
+    /// When a restart gives control back.
+    pub restart: Restart,
     /// How blocks are compressed.
     pub codec: CodecSpec,
     /// What is done to blocks before.
@@ -180,6 +191,7 @@ const TRACKS: Words<Track> = &[
     ("hash", Track::Hash),
 ];
 const CAPTURES: Words<Capture> = &[("stop", Capture::Stop), ("cow", Capture::Cow)];
+const RESTARTS: Words<Restart> = &[("eager", Restart::Eager), ("lazy", Restart::Lazy)];
 const IOS: Words<Io> = &[("auto", Io::Auto), ("direct", Io::Direct), ("buffered", Io::Buffered)];
 
 /// All settings.
@@ -298,6 +310,13 @@ pub const KEYS: &[Key] = &[
         show: |config| config.cow_pool.to_string(),
     },
     Key {
+        name: "restart",
+        help: "When a restart gives control back: eager (everything is there), lazy (at once; pages come when they are touched, the rest behind; a page that cannot be read then ends the program)",
+        default: "eager",
+        set: |config, text| word(&mut config.restart, RESTARTS, text),
+        show: |config| word_of(config.restart, RESTARTS),
+    },
+    Key {
         name: "codec",
         help: "How new pages are compressed: none, lz4, zstd[:-7..22], deflate[:1-12]",
         default: "lz4",
@@ -361,7 +380,7 @@ pub const KEYS: &[Key] = &[
     Key {
         name: "io_threads",
         help: "Reads and writes in flight",
-        default: "4",
+        default: "8",
         set: |config, text| number(&mut config.io_threads, text, 1, 64),
         show: |config| config.io_threads.to_string(),
     },
@@ -420,6 +439,7 @@ impl Default for Config {
             track: Track::Auto,
             capture: Capture::Stop,
             cow_pool: ByteSize(0),
+            restart: Restart::Eager,
             codec: CodecSpec { kind: standfast_format::CodecKind::None, level: 0 },
             filter: FilterChoice::Auto,
             block: ByteSize(0),

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-pub use keys::{Config, Interval, KEYS, Key, Mode, Strategy, Threshold, Track, key};
+pub use keys::{Capture, Config, Interval, KEYS, Key, Mode, Restart, Strategy, Threshold, Track, key};
 pub use size::ByteSize;
 pub use time::TimeSpan;
 

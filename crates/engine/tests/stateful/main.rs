@@ -49,6 +49,7 @@ struct Settings {
     page: &'static str,
     mode: &'static str,
     track: &'static str,
+    capture: &'static str,
     keep: usize,
 }
 
@@ -62,15 +63,17 @@ fn settings() -> impl Strategy<Value = Settings> {
         one_of(&["none", "lz4", "zstd:1", "deflate:1"]),
         one_of(&["4KiB", "4KiB", "1KiB", "16KiB"]),
         one_of(&["all", "all", "collective", "local", "incremental", "full"]),
-        one_of(&["auto", "uffd", "hash"]),
+        one_of(&["auto", "uffd", "mprotect", "hash"]),
+        one_of(&["stop", "cow"]),
         0usize..4,
     )
-        .prop_map(|(hash, codec, page, mode, track, keep)| Settings {
+        .prop_map(|(hash, codec, page, mode, track, capture, keep)| Settings {
             hash,
             codec,
             page,
             mode,
             track,
+            capture,
             keep,
         })
 }
@@ -95,8 +98,26 @@ fn action() -> impl Strategy<Value = Action> {
     ]
 }
 
+/// Every way to find changed pages and to take them.
+const WAYS: [(&str, &str); 6] = [
+    ("auto", "stop"),
+    ("uffd", "stop"),
+    ("mprotect", "stop"),
+    ("hash", "stop"),
+    ("uffd", "cow"),
+    ("mprotect", "cow"),
+];
+
 fn usual() -> Settings {
-    Settings { hash: "xxh3", codec: "lz4", page: "4KiB", mode: "all", track: "auto", keep: 2 }
+    Settings {
+        hash: "xxh3",
+        codec: "lz4",
+        page: "4KiB",
+        mode: "all",
+        track: "auto",
+        capture: "stop",
+        keep: 2,
+    }
 }
 
 /// Some seconds' worth of cases, unless somebody wants more.
@@ -126,8 +147,8 @@ proptest! {
 /// New memory at the old place: nobody has written to it, yet it is not what it was.
 #[test]
 fn memory_that_was_taken_anew_is_captured_anew() {
-    for track in ["auto", "uffd", "hash"] {
-        let mut world = World::new(Settings { track, ..usual() });
+    for (track, capture) in WAYS {
+        let mut world = World::new(Settings { track, capture, ..usual() });
         for byte in [0, 1, 0] {
             world.write(0, 1, LARGE_BYTES, 1);
             world.act(&Action::Checkpoint { version: None, wait: true });
@@ -142,8 +163,8 @@ fn memory_that_was_taken_anew_is_captured_anew() {
 /// that the kernel calls unwritten are another region's now.
 #[test]
 fn buffers_that_change_places_are_captured_where_they_are() {
-    for track in ["auto", "uffd", "hash"] {
-        let mut world = World::new(Settings { track, ..usual() });
+    for (track, capture) in WAYS {
+        let mut world = World::new(Settings { track, capture, ..usual() });
         world.write(0, 1, LARGE_BYTES, 1);
         for _ in 0..4 {
             world.act(&Action::Checkpoint { version: None, wait: true });

@@ -40,7 +40,7 @@ impl World {
 
     fn open(&mut self, settings: Settings) {
         self.job = None;
-        let Settings { hash, codec, page, mode, track, keep } = settings;
+        let Settings { hash, codec, page, mode, track, capture, keep } = settings;
         let keep_text = keep.to_string();
         let settings = [
             ("job", "stateful"),
@@ -49,6 +49,8 @@ impl World {
             ("page", page),
             ("mode", mode),
             ("track", track),
+            ("capture", capture),
+            ("cow_pool", "1MiB"),
             ("keep", &keep_text),
             ("block", "64KiB"),
             ("pool", "256KiB"),

@@ -1,0 +1,198 @@
+//! Checkpoints that do not stop the program: each is the state at its call, whatever is written
+//! while it is taken in.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Barrier, RwLock};
+
+use standfast::{Job, Level, Version};
+
+const WORDS: usize = 4 << 20;
+
+fn open(dir: &std::path::Path, settings: &[(&str, &str)]) -> Job {
+    let mut all = vec![
+        ("store", dir.to_str().unwrap()),
+        ("job", "test"),
+        ("capture", "cow"),
+        ("cow_pool", "1MiB"),
+        ("pool", "4MiB"),
+    ];
+    all.extend_from_slice(settings);
+    Job::open(&all).unwrap()
+}
+
+fn next(state: &mut u64) -> u64 {
+    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    *state >> 16
+}
+
+/// Memory that several threads write to.
+fn words(len: usize) -> Vec<AtomicU64> {
+    (0..len as u64).map(|at| AtomicU64::new(at * 0x9e37_79b9)).collect()
+}
+
+fn copy_of(memory: &[AtomicU64]) -> Vec<u64> {
+    memory.iter().map(|word| word.load(Ordering::Relaxed)).collect()
+}
+
+fn protect(job: &Job, name: &str, memory: &[AtomicU64]) {
+    let start = memory.as_ptr().cast_mut().cast();
+    // SAFETY: the memory outlives the job; writers pause during the calls.
+    unsafe { job.protect(name, start, memory.len() * 8, 8).unwrap() };
+}
+
+fn noted(job: &Job, version: Version) -> bool {
+    job.report(version).unwrap().notes.iter().any(|note| note.contains("program stopped"))
+}
+
+/// Takes checkpoints of memory that threads scribble over, and returns what it held at each call.
+fn scribbled(job: &Job, memory: &[AtomicU64], area: usize, rounds: usize) -> Vec<Vec<u64>> {
+    let (stop, pause) = (AtomicBool::new(false), RwLock::new(()));
+    let mut states = Vec::new();
+    std::thread::scope(|scope| {
+        for seed in 1..=3u64 {
+            let (stop, pause) = (&stop, &pause);
+            scope.spawn(move || {
+                let mut state = seed * 0x1234_5677;
+                while !stop.load(Ordering::Relaxed) {
+                    let _running = pause.read().unwrap();
+                    for _ in 0..64 {
+                        let at = next(&mut state) as usize % area;
+                        memory[at].store(next(&mut state), Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+        for round in 0..rounds {
+            let stopped = pause.write().unwrap();
+            states.push(copy_of(memory));
+            let version = job.checkpoint(None).unwrap();
+            drop(stopped);
+            // Sometimes the next one is asked for while this one is still taken in.
+            if round % 2 == 0 {
+                job.wait(version, Level::Local).unwrap();
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    states
+}
+
+#[test]
+fn every_checkpoint_is_the_state_at_its_call() {
+    // Much of it changes; a little of it changes, so that tracking takes over; nothing is tracked.
+    let cases: [(usize, &[(&str, &str)]); 4] = [
+        (WORDS, &[]),
+        (20 * 512, &[]),
+        (WORDS, &[("track", "hash"), ("page", "16KiB")]),
+        (WORDS / 64, &[("mode", "incremental"), ("track", "uffd")]),
+    ];
+    for (area, settings) in cases {
+        let dir = tempfile::tempdir().unwrap();
+        let job = open(dir.path(), settings);
+        let (memory, small) = (words(WORDS), words(100));
+        protect(&job, "memory", &memory);
+        protect(&job, "small", &small);
+        let states = scribbled(&job, &memory, area, 5);
+        let stopped = (1..=5).filter(|version| noted(&job, Version(*version))).count();
+        job.unprotect("memory").unwrap();
+        let target = words(WORDS);
+        protect(&job, "memory", &target);
+        for (at, state) in states.iter().enumerate() {
+            job.restart(Some(Version(at as u64 + 1))).unwrap();
+            assert!(copy_of(&target) == *state, "{settings:?}, checkpoint {}", at + 1);
+        }
+        println!("{settings:?}: {stopped} of 5 stopped the program");
+        job.unprotect("memory").unwrap();
+        job.unprotect("small").unwrap();
+        job.close().unwrap();
+    }
+}
+
+#[test]
+fn tracking_starts_behind_a_snapshot_and_few_pages_are_stored() {
+    let dir = tempfile::tempdir().unwrap();
+    let job = open(dir.path(), &[("codec", "none")]);
+    let memory = words(WORDS);
+    protect(&job, "memory", &memory);
+    for round in 0..4u64 {
+        memory[round as usize * 512 * 7].fetch_add(1, Ordering::Relaxed);
+        let version = job.checkpoint(None).unwrap();
+        memory[round as usize * 512 * 9 + 1].fetch_add(1, Ordering::Relaxed);
+        job.wait(version, Level::Local).unwrap();
+        let stats = job.report(version).unwrap().stats;
+        let expected = if round == 0 { WORDS as u64 / 512 } else { 2 };
+        assert!(stats.new_pages <= expected, "round {round}: {stats:?}");
+    }
+    job.unprotect("memory").unwrap();
+    job.close().unwrap();
+}
+
+#[test]
+fn memory_may_go_as_soon_as_it_is_unprotected() {
+    let dir = tempfile::tempdir().unwrap();
+    let job = open(dir.path(), &[]);
+    let array = job.alloc::<u64>("array", WORDS).unwrap();
+    let kept = job.alloc::<u64>("kept", 1000).unwrap();
+    array.write().fill(7);
+    kept.write().fill(8);
+    let version = job.checkpoint(None).unwrap();
+    kept.write().fill(9);
+    drop(array);
+    job.wait(version, Level::Local).unwrap();
+    let array = job.alloc::<u64>("array", WORDS).unwrap();
+    job.restart(Some(version)).unwrap();
+    assert!(array.read().iter().all(|word| *word == 7));
+    assert!(kept.read().iter().all(|word| *word == 8));
+}
+
+#[test]
+fn shared_memory_is_captured_with_the_program_stopped_and_that_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let job = open(dir.path(), &[]);
+    let file = tempfile::tempfile().unwrap();
+    file.set_len(4 << 20).unwrap();
+    // SAFETY: a new mapping of a file of our own.
+    let start = unsafe {
+        use std::os::fd::AsRawFd;
+        let prot = libc::PROT_READ | libc::PROT_WRITE;
+        libc::mmap(std::ptr::null_mut(), 4 << 20, prot, libc::MAP_SHARED, file.as_raw_fd(), 0)
+    };
+    assert_ne!(start, libc::MAP_FAILED);
+    // SAFETY: the mapping lives until the process ends.
+    let memory = unsafe { std::slice::from_raw_parts(start.cast::<AtomicU64>(), (4 << 20) / 8) };
+    protect(&job, "shared", memory);
+    for round in 1..=3u64 {
+        memory[77].store(round, Ordering::Relaxed);
+        let version = job.checkpoint(None).unwrap();
+        memory[77].store(100 + round, Ordering::Relaxed);
+        assert!(noted(&job, version));
+    }
+    for round in 1..=3 {
+        job.restart(Some(Version(round))).unwrap();
+        assert_eq!(memory[77].load(Ordering::Relaxed), round);
+    }
+}
+
+#[test]
+fn several_ranks_stop_and_say_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let barrier = Barrier::new(2);
+    standfast_comm::run_threads(2, |comm| {
+        let text = |text: &str| text.to_owned();
+        let settings = [
+            (text("store"), text(dir.path().to_str().unwrap())),
+            (text("job"), text("many")),
+            (text("capture"), text("cow")),
+        ];
+        let loaded = standfast::config::Loaded::load(&settings).unwrap();
+        let job = Job::open_comm(loaded, &comm).unwrap();
+        let array = job.alloc::<u64>("array", 4096).unwrap();
+        array.write().fill(5);
+        let version = job.checkpoint(None).unwrap();
+        array.write().fill(6);
+        assert!(noted(&job, version));
+        job.restart(Some(version)).unwrap();
+        assert!(array.read().iter().all(|word| *word == 5));
+        barrier.wait();
+    });
+}
