@@ -37,6 +37,8 @@ module standfast
     public :: sf_job, sf_checkpoint_info, sf_region_info
     public :: sf_init, sf_init_comm, sf_finalize
     public :: sf_protect, sf_unprotect
+    public :: sf_alloc_protected, sf_alloc_protected_aligned, sf_realloc_protected
+    public :: sf_free_protected, sf_allocated, sf_recreate
     public :: sf_checkpoint, sf_point, sf_need_checkpoint, sf_poll, sf_wait, sf_list, sf_report
     public :: sf_restart, sf_restart_report, sf_regions, sf_recovered_bytes, sf_recover
     public :: sf_rank, sf_recovered_bytes_of, sf_recover_of
@@ -206,6 +208,58 @@ module standfast
             character(kind=c_char), intent(in) :: name(*)
         end function
 
+        integer(c_int) function c_alloc_protected(job, name, bytes, elem, start) &
+                bind(C, name="sf_alloc_protected")
+            import :: c_char, c_int, c_ptr, c_size_t, sf_job
+            type(sf_job), value :: job
+            character(kind=c_char), intent(in) :: name(*)
+            integer(c_size_t), value :: bytes
+            integer(c_int), value :: elem
+            type(c_ptr), intent(out) :: start
+        end function
+
+        integer(c_int) function c_alloc_protected_aligned(job, name, bytes, elem, alignment, start) &
+                bind(C, name="sf_alloc_protected_aligned")
+            import :: c_char, c_int, c_ptr, c_size_t, sf_job
+            type(sf_job), value :: job
+            character(kind=c_char), intent(in) :: name(*)
+            integer(c_size_t), value :: bytes
+            integer(c_int), value :: elem
+            integer(c_size_t), value :: alignment
+            type(c_ptr), intent(out) :: start
+        end function
+
+        integer(c_int) function c_realloc_protected(job, name, bytes, start) &
+                bind(C, name="sf_realloc_protected")
+            import :: c_char, c_int, c_ptr, c_size_t, sf_job
+            type(sf_job), value :: job
+            character(kind=c_char), intent(in) :: name(*)
+            integer(c_size_t), value :: bytes
+            type(c_ptr), intent(out) :: start
+        end function
+
+        integer(c_int) function c_free_protected(job, name) bind(C, name="sf_free_protected")
+            import :: c_char, c_int, sf_job
+            type(sf_job), value :: job
+            character(kind=c_char), intent(in) :: name(*)
+        end function
+
+        integer(c_int) function c_allocated(job, name, start, bytes) bind(C, name="sf_allocated")
+            import :: c_char, c_int, c_ptr, c_size_t, sf_job
+            type(sf_job), value :: job
+            character(kind=c_char), intent(in) :: name(*)
+            type(c_ptr), intent(out) :: start
+            integer(c_size_t), intent(out) :: bytes
+        end function
+
+        ! Allocates what a checkpoint has and this program has not; `count`: how many regions.
+        integer(c_int) function sf_recreate(job, version, count) bind(C, name="sf_recreate")
+            import :: c_int, c_int64_t, c_size_t, sf_job
+            type(sf_job), value :: job
+            integer(c_int64_t), value :: version
+            integer(c_size_t), intent(out) :: count
+        end function
+
         integer(c_int) function c_list(job, buf, capacity, count) bind(C, name="sf_list")
             import :: c_int, c_size_t, sf_checkpoint_info, sf_job
             type(sf_job), value :: job
@@ -311,6 +365,56 @@ contains
         character(*), intent(in) :: name
 
         code = c_unprotect(job, name // c_null_char)
+    end function
+
+    ! Memory that belongs to the job, zeroed and protected: c_f_pointer makes an array of `start`.
+    integer(c_int) function sf_alloc_protected(job, name, bytes, elem, start) result(code)
+        type(sf_job), intent(in) :: job
+        character(*), intent(in) :: name
+        integer(c_size_t), intent(in) :: bytes
+        integer(c_int), intent(in) :: elem
+        type(c_ptr), intent(out) :: start
+
+        code = c_alloc_protected(job, name // c_null_char, bytes, elem, start)
+    end function
+
+    integer(c_int) function sf_alloc_protected_aligned(job, name, bytes, elem, alignment, start) &
+            result(code)
+        type(sf_job), intent(in) :: job
+        character(*), intent(in) :: name
+        integer(c_size_t), intent(in) :: bytes
+        integer(c_int), intent(in) :: elem
+        integer(c_size_t), intent(in) :: alignment
+        type(c_ptr), intent(out) :: start
+
+        code = c_alloc_protected_aligned(job, name // c_null_char, bytes, elem, alignment, start)
+    end function
+
+    ! Grows or shrinks it; it may move.
+    integer(c_int) function sf_realloc_protected(job, name, bytes, start) result(code)
+        type(sf_job), intent(in) :: job
+        character(*), intent(in) :: name
+        integer(c_size_t), intent(in) :: bytes
+        type(c_ptr), intent(out) :: start
+
+        code = c_realloc_protected(job, name // c_null_char, bytes, start)
+    end function
+
+    integer(c_int) function sf_free_protected(job, name) result(code)
+        type(sf_job), intent(in) :: job
+        character(*), intent(in) :: name
+
+        code = c_free_protected(job, name // c_null_char)
+    end function
+
+    ! Where it is, for instance after sf_recreate.
+    integer(c_int) function sf_allocated(job, name, start, bytes) result(code)
+        type(sf_job), intent(in) :: job
+        character(*), intent(in) :: name
+        type(c_ptr), intent(out) :: start
+        integer(c_size_t), intent(out) :: bytes
+
+        code = c_allocated(job, name // c_null_char, start, bytes)
     end function
 
     ! As many of the newest checkpoints as `buf` has room for; `count` is the number of all.

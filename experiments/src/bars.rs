@@ -8,9 +8,9 @@ use standfast_measure::{Bar, Better, Setting};
 /// Measure every bar.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Only these capabilities: A spine, B deduplication across ranks, G models and planner
+    /// Only these capabilities: A spine, B deduplication across ranks, C capture, G models and planner
     /// (others follow as they are built)
-    #[arg(long, value_delimiter = ',', value_parser = ["A", "B", "G"])]
+    #[arg(long, value_delimiter = ',', value_parser = ["A", "B", "C", "G"])]
     only: Vec<String>,
     /// Fewer repetitions and random machines: under a minute per letter
     #[arg(long)]
@@ -46,6 +46,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         crate::dedup::bars::bars(args.quick, corpus, &mut each)
             .context("sharing out pages among ranks")?;
         crate::mpi::bars::bars(args.quick, &mut each).context("running ranks under MPI")?;
+    }
+    if wanted("C") {
+        standfast_measure::capture_bars(&setting, &mut each).context("capturing memory")?;
     }
     if wanted("G") {
         let bars = standfast_model::bars::bars(args.quick).context("checking the models")?;

@@ -190,18 +190,19 @@ impl Life {
     /// Kills one rank, or all and their launcher, and waits until nobody is left.
     fn kill(&mut self, victim: Option<usize>) -> anyhow::Result<u64> {
         match victim.and_then(|at| self.pids.get(at)) {
-            Some(pid) => drop(kill_process(*pid, Signal::KILL)),
-            None => self.pids.iter().for_each(|pid| drop(kill_process(*pid, Signal::KILL))),
+            Some(pid) => end(*pid),
+            None => self.pids.iter().copied().for_each(end),
         }
         let deadline = Instant::now() + Duration::from_secs(20);
         while self.process.try_wait()?.is_none() && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(10));
         }
         let group = Pid::from_raw(self.process.id() as i32).context("its number")?;
-        drop(kill_process_group(group, Signal::KILL));
+        // Most are gone already.
+        let _ = kill_process_group(group, Signal::KILL);
         self.process.wait()?;
         for pid in &self.pids {
-            drop(kill_process(*pid, Signal::KILL));
+            end(*pid);
             while test_kill_process(*pid).is_ok() {
                 std::thread::sleep(Duration::from_millis(2));
             }
@@ -211,4 +212,9 @@ impl Life {
         }
         Ok(self.durable)
     }
+}
+
+/// Kills a process that may be gone already.
+fn end(pid: Pid) {
+    let _ = kill_process(pid, Signal::KILL);
 }

@@ -33,6 +33,23 @@ pub enum Served {
     Coming,
 }
 
+/// Size of the system's pages: what can be absent.
+pub fn system_page_bytes() -> usize {
+    system_page()
+}
+
+/// Ends the process as the kernel does where a page cannot be had.
+pub fn end_by_bus_error() -> ! {
+    // SAFETY: a complete structure; the signal then has its default action, which ends the process.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = libc::SIG_DFL;
+        libc::sigaction(libc::SIGBUS, &action, std::ptr::null_mut());
+        libc::raise(libc::SIGBUS);
+    }
+    std::process::abort()
+}
+
 /// Ranges of memory whose pages are brought one by one.
 pub struct Absent {
     handle: Arc<Userfault>,

@@ -24,7 +24,7 @@ mod region;
 mod snapshot;
 mod tracker;
 
-pub use absent::{Absent, Served};
+pub use absent::{Absent, Served, end_by_bus_error, system_page_bytes};
 pub use memory::Memory;
 pub use region::{Error, Region, Regions, Result};
 pub use snapshot::{Refused, Snapshot, Snapshots, Wanted};

@@ -117,6 +117,7 @@ pub(crate) const PAGES: &[Page] = &[
         examples: &[
             ("standfast prune --keep 3", "shows the plan, then asks"),
             ("standfast prune --keep 3 --keep-version 100 --yes", "for scripts"),
+            ("standfast prune --damaged", "gives up what cannot be read any more"),
         ],
         next: "standfast ls shows what is left",
         json: &[

@@ -24,6 +24,7 @@ use crate::config::{Loaded, key};
 use crate::error::{Error, Result};
 use crate::identity;
 use crate::interval::Pace;
+use crate::lazy::Lazy;
 use crate::location;
 use crate::progress::{Board, Progress};
 use crate::protected::Cell;
@@ -56,6 +57,8 @@ pub(crate) struct Core {
     capturer: Option<Capturer>,
     under_way: Option<UnderWay>,
     committer: Committer,
+    /// A restart whose pages are still arriving.
+    pub(crate) lazy: Option<Lazy>,
     /// Memory that the job owns, by region, with its alignment. Goes after the committer, which may
     /// still be reading it.
     pub(crate) allocations: Vec<(String, Memory, usize)>,
@@ -154,6 +157,7 @@ impl Job {
             capturer: Some(Capturer::new(config, Arc::clone(&store), &header, &team)),
             under_way: None,
             committer: Committer::start(settings, background),
+            lazy: None,
             allocations: Vec::new(),
             team,
             inventory: Some(inventory),
@@ -320,8 +324,23 @@ impl Core {
         Ok(())
     }
 
-    /// Waits until no snapshot reads memory any more: it may be gone right after this.
-    pub(crate) fn wait_taken(&self) {
+    /// Whether a region lies on pages of its own.
+    pub(crate) fn owns_pages(&self, name: &str) -> bool {
+        self.cells.iter().any(|(of, _)| of == name)
+            || self.allocations.iter().any(|(of, ..)| of == name)
+    }
+
+    /// Waits until everything of a lazy restart has arrived, and takes it in.
+    fn finish_arrival(&mut self) {
+        if let Some(lazy) = self.lazy.take() {
+            let rebuild = lazy.finish();
+            self.restored(rebuild);
+        }
+    }
+
+    /// Waits until nobody reads or fills memory any more: it may be gone right after this.
+    pub(crate) fn wait_taken(&mut self) {
+        self.finish_arrival();
         if let Some(under_way) = &self.under_way {
             under_way.wait_taken();
         }
@@ -330,6 +349,7 @@ impl Core {
     /// Waits for the checkpoint under way, if any, and takes in what became of it; the progress
     /// board tells it to the program.
     pub(crate) fn settle(&mut self) {
+        self.finish_arrival();
         if self.inventory.is_some() {
             return;
         }

@@ -18,15 +18,12 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use standfast_capture::{Absent, Served};
+use standfast_capture::{Absent, Served, end_by_bus_error, system_page_bytes};
 use standfast_restart::{Failed, MemorySink, Rebuild, Sink, Stream};
 use standfast_store::{LockGuard, keep_signals_away};
 
 use crate::error::{Error, Result};
 use crate::job::Core;
-
-/// Pages of the system; regions are lazy only where they consist of whole ones.
-const SYSTEM_PAGE: usize = 4096;
 
 /// A restart whose pages are still arriving.
 pub(crate) struct Lazy {
@@ -62,7 +59,7 @@ impl Lazy {
     ) -> std::result::Result<Self, Box<Rebuild>> {
         let ranges: Vec<Option<Range<usize>>> =
             rebuild.image().regions.iter().map(|region| lazy_range(core, &region.name)).collect();
-        let whole = (rebuild.image().page_bytes as usize).is_multiple_of(SYSTEM_PAGE);
+        let whole = (rebuild.image().page_bytes as usize).is_multiple_of(system_page_bytes());
         if !whole || ranges.iter().all(Option::is_none) {
             return Err(Box::new(rebuild));
         }
@@ -184,23 +181,16 @@ impl Arrival {
 
 /// The whole pages of a region, if it has its pages for itself.
 fn lazy_range(core: &Core, name: &str) -> Option<Range<usize>> {
-    let span = core.regions.get(name)?.span();
-    let own_pages = core.owns_pages(name);
+    let (span, page) = (core.regions.get(name)?.span(), system_page_bytes());
     let end = span.start + span.bytes;
-    let fits = span.start.is_multiple_of(SYSTEM_PAGE)
-        && (own_pages || end.is_multiple_of(SYSTEM_PAGE))
-        && span.bytes > 0
-        && rustix_page_is_usual();
-    fits.then(|| span.start..end.next_multiple_of(SYSTEM_PAGE))
-}
-
-fn rustix_page_is_usual() -> bool {
-    standfast_capture::system_page_bytes() == SYSTEM_PAGE
+    let alone =
+        span.start.is_multiple_of(page) && (end.is_multiple_of(page) || core.owns_pages(name));
+    (alone && span.bytes > 0).then(|| span.start..end.next_multiple_of(page))
 }
 
 /// Ends the program: it waits for a page that cannot be had.
 fn end_program(why: &dyn std::fmt::Display) -> ! {
     eprintln!("standfast: a page of a lazy restart cannot be brought: {why}");
     eprintln!("standfast: the program ends; restart with restart=eager to use an older checkpoint");
-    standfast_capture::end_by_bus_error()
+    end_by_bus_error()
 }

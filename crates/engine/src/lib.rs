@@ -41,6 +41,7 @@ mod failpoint;
 mod identity;
 mod interval;
 mod job;
+mod lazy;
 pub mod location;
 mod progress;
 mod protected;

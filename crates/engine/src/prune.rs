@@ -13,8 +13,8 @@
 
 use std::collections::HashSet;
 
-use standfast_format::{AttemptId, Level, SegmentId, Version, name};
-use standfast_restart::Inventory;
+use standfast_format::{AttemptId, Kind, Level, SegmentId, Version, name};
+use standfast_restart::{Damaged, Inventory};
 use standfast_store::{ObjectMeta, Store};
 
 use crate::error::Result;
@@ -65,13 +65,22 @@ pub struct Keep {
     pub newest: usize,
     /// These versions in any case.
     pub versions: Vec<Version>,
+    /// Give up checkpoints whose manifests are damaged. Manifests that cannot be read for another
+    /// reason (a failing disk, a newer format) stay, and what they may need with them.
+    pub drop_damaged: bool,
 }
 
 /// Plans what may go, from the manifests and the listing of all objects.
 pub fn plan(inventory: &Inventory, objects: &[ObjectMeta], keep: &Keep) -> Plan {
     let newest = if keep.newest == 0 { usize::MAX } else { keep.newest };
+    // Where nothing else is left, damaged ones are what somebody may still want to rescue.
+    let drop_damaged = keep.drop_damaged && !inventory.checkpoints.is_empty();
+    let (given_up, unreadable): (Vec<&Damaged>, Vec<&Damaged>) = inventory
+        .damaged
+        .iter()
+        .partition(|damaged| drop_damaged && damaged.error.kind() == Kind::Corrupt);
     let mut plan = Plan {
-        unreadable: inventory.damaged.iter().map(|damaged| damaged.object.clone()).collect(),
+        unreadable: unreadable.iter().map(|damaged| damaged.object.clone()).collect(),
         ..Plan::default()
     };
     let mut attempts: HashSet<AttemptId> = HashSet::new();
@@ -93,7 +102,9 @@ pub fn plan(inventory: &Inventory, objects: &[ObjectMeta], keep: &Keep) -> Plan 
         .map(|manifest| manifest.attempt)
         .collect();
     for object in objects {
-        if let Some((version, Level::Local)) = name::parse_manifest(&object.name) {
+        if given_up.iter().any(|damaged| damaged.object == object.name) {
+            plan.manifests.push(object.clone());
+        } else if let Some((version, Level::Local)) = name::parse_manifest(&object.name) {
             if plan.remove.contains(&version) {
                 plan.manifests.push(object.clone());
             }
@@ -132,7 +143,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use standfast_format::{Digest, JobId, Manifest, SegmentRef, Stats, StoreHeader};
-    use standfast_restart::Damaged;
 
     fn manifest(sequence: u64, segments: &[u8]) -> Manifest {
         let reference = |id: &u8| SegmentRef {
@@ -179,7 +189,7 @@ mod tests {
     fn shared_segments_stay_with_whoever_needs_them() {
         let inventory = inventory(vec![manifest(1, &[1]), manifest(2, &[1, 2]), manifest(3, &[2])]);
         let objects = listing(&inventory, &[1, 2, 9]);
-        let plan = plan(&inventory, &objects, &Keep { newest: 1, versions: vec![] });
+        let plan = plan(&inventory, &objects, &Keep { newest: 1, ..Keep::default() });
         assert_eq!(plan.keep, [Version(3)]);
         assert_eq!(plan.remove, [Version(2), Version(1)]);
         let gone: Vec<_> =
@@ -196,10 +206,32 @@ mod tests {
             object: "manifests/v0000000003.local".into(),
             error: standfast_restart::Error::NoStore { place: String::new() },
         });
-        let plan = plan(&inventory, &objects, &Keep { newest: 1, versions: vec![] });
+        let plan = plan(&inventory, &objects, &Keep { newest: 1, ..Keep::default() });
         assert!(plan.segments.is_empty());
         assert_eq!(plan.images.len(), 1);
         assert_eq!(plan.unreadable.len(), 1);
+    }
+
+    #[test]
+    fn a_damaged_manifest_is_given_up_only_when_asked_and_only_beside_a_good_one() {
+        let object = "manifests/v0000000003.local";
+        let damaged = |error| Damaged { object: object.into(), error };
+        let corrupt = || damaged(standfast_restart::Error::Told { why: "torn".into() });
+        let mut some = inventory(vec![manifest(1, &[1])]);
+        let mut objects = listing(&some, &[1, 9]);
+        objects.push(ObjectMeta { name: object.into(), bytes: 10 });
+        let keep = Keep { drop_damaged: true, ..Keep::default() };
+        some.damaged.push(corrupt());
+        let dropped = plan(&some, &objects, &keep);
+        assert_eq!(dropped.manifests[0].name, object);
+        assert_eq!(dropped.segments.len(), 1, "what only it may have needed goes with it");
+        // A failing disk or a newer format is not damage.
+        let place = String::new();
+        some.damaged = vec![damaged(standfast_restart::Error::NoStore { place })];
+        assert!(plan(&some, &objects, &keep).is_empty());
+        let mut none = inventory(vec![]);
+        none.damaged.push(corrupt());
+        assert!(plan(&none, &objects, &keep).is_empty());
     }
 
     proptest! {
@@ -212,7 +244,7 @@ mod tests {
                 needs.iter().zip(1..).map(|(segments, at)| manifest(at, segments)).collect(),
             );
             let objects = listing(&inventory, &(0..12).collect::<Vec<u8>>());
-            let plan = plan(&inventory, &objects, &Keep { newest, versions: vec![] });
+            let plan = plan(&inventory, &objects, &Keep { newest, ..Keep::default() });
             prop_assert!(!plan.keep.is_empty(), "the newest always stays");
             prop_assert_eq!(plan.keep[0], inventory.checkpoints[0].version);
             for manifest in &inventory.checkpoints {

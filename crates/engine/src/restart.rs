@@ -7,6 +7,8 @@
 //! A damaged checkpoint is passed over for the next older one, and the reason is told. One that
 //! does not fit the program is an error instead: going back further would hide a mistake.
 //!
+//! With `restart = lazy` the pages of a job of one rank arrive later ([`crate::lazy`]).
+//!
 //! Invariants:
 //! - A region receives only verified pages. After an error regions hold a mixture of old and new
 //!   pages: the program must not go on with them.
@@ -17,9 +19,11 @@ use standfast_format::{Image, Kind, Manifest, Rank, SegmentRef, Version};
 use standfast_restart::{MemorySink, Rebuild, read_image};
 use standfast_store::Lock;
 
+use crate::config;
 use crate::error::{Error, Result};
 use crate::exchange::{Exchange, Source};
 use crate::job::{Core, Job};
+use crate::lazy::Lazy;
 use crate::team::Team;
 
 /// What a restart came back to.
@@ -118,6 +122,21 @@ impl Job {
         let proven = hashes.and_then(|hashes| Ok(unproven.prove(hashes)?));
         let served = exchange.as_ref().map_or(Ok(()), Exchange::check);
         let rebuild = team.agree(served.and(proven))?;
+        let unclaimed = rebuild
+            .image()
+            .regions
+            .iter()
+            .filter(|region| core.regions.get(&region.name).is_none())
+            .map(|region| region.name.clone())
+            .collect();
+        let rebuild = match self.arrive(core, rebuild)? {
+            Arriving::Lazily(lazy) => {
+                drop(exchange);
+                core.lazy = Some(lazy);
+                return Ok(unclaimed);
+            }
+            Arriving::Now(rebuild) => *rebuild,
+        };
         let regions = &rebuild.image().regions;
         let destinations = regions
             .iter()
@@ -130,12 +149,6 @@ impl Job {
             .collect();
         let wanted: Vec<bool> =
             regions.iter().map(|region| core.regions.get(&region.name).is_some()).collect();
-        let unclaimed = regions
-            .iter()
-            .zip(&wanted)
-            .filter(|(_, wanted)| !**wanted)
-            .map(|(region, _)| region.name.clone())
-            .collect();
         let sink = MemorySink::new(destinations);
         let fetched = match &mut exchange {
             Some(exchange) => exchange.pages(&rebuild, &sink, |region| wanted[region]),
@@ -148,6 +161,25 @@ impl Job {
         drop(exchange);
         core.restored(rebuild);
         Ok(unclaimed)
+    }
+
+    /// Lets pages arrive behind the program's back, where that is asked for and possible.
+    fn arrive(&self, core: &Core, rebuild: Rebuild) -> Result<Arriving> {
+        let config = &self.config().config;
+        if config.restart == config::Restart::Eager || core.team.size() > 1 {
+            return Ok(Arriving::Now(Box::new(rebuild)));
+        }
+        let lock = self.store.lock(Lock::ReadShared)?;
+        // SAFETY: `protect` obliges raw regions to stay mapped until `unprotect`, which waits, and
+        // to be left alone during this call; the cells of safe regions are held for writing.
+        match unsafe { Lazy::start(rebuild, core, lock) } {
+            Ok(lazy) => {
+                // SAFETY: as above.
+                unsafe { lazy.fill_others(core) }?;
+                Ok(Arriving::Lazily(lazy))
+            }
+            Err(rebuild) => Ok(Arriving::Now(rebuild)),
+        }
     }
 
     /// Size of a region of this rank in a checkpoint.
@@ -223,6 +255,12 @@ impl Job {
         let config = &self.config().config;
         config.io_threads.max(config.threads())
     }
+}
+
+/// How the pages of a proven image come back.
+enum Arriving {
+    Now(Box<Rebuild>),
+    Lazily(Lazy),
 }
 
 /// Whether an older checkpoint may do better: no rank's failure is of a kind that going back would

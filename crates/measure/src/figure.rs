@@ -86,6 +86,11 @@ impl Figure {
         }
     }
 
+    /// A time in this unit.
+    pub fn time(name: impl Into<String>, value: f64, unit: &'static str) -> Self {
+        Self { value, unit, ..Self::rate(name, 0.0) }
+    }
+
     /// Beside its ceiling.
     pub fn of(mut self, name: &'static str, bytes_per_s: f64) -> Self {
         self.ceiling_name = Some(name);

@@ -9,6 +9,7 @@
 //! vary by themselves, and the ceiling is tried in more ways than the checkpoint.
 
 mod bars;
+mod capture;
 mod ceiling;
 mod data;
 mod figure;
@@ -16,6 +17,7 @@ mod memory;
 mod stage;
 
 pub use bars::bars;
+pub use capture::{bench_capture, capture_bars};
 pub use figure::{Bar, Better, Error, Figure, Result, Setting};
 
 /// Something that was measured.

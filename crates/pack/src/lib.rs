@@ -5,7 +5,7 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use standfast_format::{HashKind, JobId, SegmentId};
+//! use standfast_format::{HashKind, JobId, Rank, SegmentId};
 //! use standfast_pack::{PackSettings, Packer, SegmentReader, SegmentSettings};
 //! use standfast_reduce::{FilterChoice, PageHasher};
 //! use standfast_store::{MemoryStore, Store};

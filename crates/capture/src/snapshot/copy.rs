@@ -1,5 +1,8 @@
 //! Copying at once: the wanted pages go to the pool while the program is stopped, by several
-//! threads and past the caches, which the program will need for its own data.
+//! threads and past the caches, which the program needs for its own data.
+//!
+//! Why past the caches: every tenth page of a gibibyte took 10 to 12 ms like this and 15 to 17 by
+//! plain copies; asking for the next page ahead made it slower.
 
 use std::ops::Range;
 

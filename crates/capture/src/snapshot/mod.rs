@@ -30,7 +30,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::kernel::inner;
-use crate::kernel::maps::Maps;
+use crate::kernel::maps::{Maps, has_pinned_memory};
 use crate::tracker::{Dirty, Span};
 use copy::Copies;
 use pool::Pool;
@@ -53,6 +53,9 @@ pub enum Refused {
     /// Some of the memory is shared, has a file behind it, or is watched by somebody else.
     #[error("some protected memory is shared or has a file behind it")]
     Memory,
+    /// Devices may write to memory of this process, past every protection.
+    #[error("the process has pinned memory, to which devices may write")]
+    Pinned,
 }
 
 /// Takes snapshots, one at a time.
@@ -117,6 +120,9 @@ impl Snapshots {
         page_bytes: usize,
         threads: usize,
     ) -> Result<Snapshot, Refused> {
+        if shielded.contains(&true) && has_pinned_memory() {
+            return Err(Refused::Pinned);
+        }
         let maps = Maps::read();
         let mut plan = copy::Plan::new(&self.pool);
         let mut kept = Vec::with_capacity(wanted.len());
@@ -139,14 +145,14 @@ impl Snapshots {
             ranges.push(inner);
         }
         let slots_from = plan.end();
-        // SAFETY: the caller vouches for the memory.
-        let copied = std::thread::scope(|scope| {
+        let raised = std::thread::scope(|scope| {
             let shield = &self.shield;
             let raising = scope.spawn(move || shield.raise(ranges, slots_from));
+            // SAFETY: the caller vouches for the memory.
             unsafe { plan.run(threads) };
             raising.join().expect("raising the shield does not panic")
         });
-        copied.then_some(()).ok_or(Refused::Memory)?;
+        raised.then_some(()).ok_or(Refused::Memory)?;
         Ok(Snapshot {
             snapshots: Arc::clone(self),
             kept,

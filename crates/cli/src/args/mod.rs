@@ -160,6 +160,9 @@ pub(crate) struct PruneArgs {
     /// Keep this checkpoint in any case (may be given several times)
     #[arg(long, value_name = "VERSION")]
     pub(crate) keep_version: Vec<u64>,
+    /// Give up checkpoints whose manifests are damaged, and free what only they may have needed
+    #[arg(long)]
+    pub(crate) damaged: bool,
     /// Do it without asking
     #[arg(long)]
     pub(crate) yes: bool,
@@ -176,9 +179,19 @@ pub(crate) struct ConfigArgs {
     pub(crate) toml: bool,
 }
 
+/// A part of `bench` on its own.
+#[derive(Clone, Copy, clap::ValueEnum)]
+pub(crate) enum BenchPart {
+    /// Snapshots, trackers and lazy restarts
+    Capture,
+}
+
 /// Arguments of `bench`.
 #[derive(Args)]
 pub(crate) struct BenchArgs {
+    /// Only this part: capture (snapshots, trackers, lazy restarts) [default: the whole path]
+    #[arg(value_enum)]
+    pub(crate) part: Option<BenchPart>,
     /// MiB of memory to protect and of data to write
     #[arg(long, default_value_t = 1024, value_parser = clap::value_parser!(u32).range(16..=65536))]
     pub(crate) mib: u32,

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use standfast_measure::{Bar, Better, Figure, Measured, Setting};
 
-use crate::args::BenchArgs;
+use crate::args::{BenchArgs, BenchPart};
 use crate::failure::{Failure, Result};
 use crate::output::{BAD, FAINT, GOOD, Output, TITLE};
 
@@ -24,7 +24,7 @@ pub(crate) fn run(args: &BenchArgs, output: &Output) -> Result<ExitCode> {
     output.line(output.paint(TITLE, title("what", "rate", "of its ceiling")))?;
     let mut outcome = Ok(());
     let mut bars = 0;
-    standfast_measure::bench(&setting, |measured| {
+    let each = |measured: Measured| {
         let printed = match &measured {
             _ if output.json => json_line(&measured, output),
             Measured::Figure(figure) => figure_line(figure, output),
@@ -36,8 +36,12 @@ pub(crate) fn run(args: &BenchArgs, output: &Output) -> Result<ExitCode> {
         if outcome.is_ok() {
             outcome = printed;
         }
-    })
-    .map_err(|error| Failure::new(error.kind(), error.to_string()))?;
+    };
+    let measured = match args.part {
+        None => standfast_measure::bench(&setting, each),
+        Some(BenchPart::Capture) => standfast_measure::bench_capture(&setting, each),
+    };
+    measured.map_err(|error| Failure::new(error.kind(), error.to_string()))?;
     outcome?;
     Ok(ExitCode::SUCCESS)
 }

@@ -65,7 +65,7 @@ fn keep(job: &OpenJob, inventory: &Inventory, args: &PruneArgs) -> Result<Keep> 
         inventory.checkpoint(*version)?;
     }
     let newest = args.keep.unwrap_or(job.config.keep) as usize;
-    Ok(Keep { newest, versions })
+    Ok(Keep { newest, versions, drop_damaged: args.damaged })
 }
 
 fn tell(job: &OpenJob, inventory: &Inventory, plan: &Plan, output: &Output) -> Result<()> {
@@ -101,7 +101,7 @@ fn tell(job: &OpenJob, inventory: &Inventory, plan: &Plan, output: &Output) -> R
     stays(inventory, plan, output)?;
     for object in &plan.unreadable {
         output.line(format_args!(
-            "  {} {} cannot be read: nobody knows which files it needs, so none of unknown use goes",
+            "  {} {} cannot be read: nobody knows which files it needs, so none of unknown use goes (--damaged gives it up)",
             output.paint(WARN, "note"),
             escape::name(object)
         ))?;

@@ -165,6 +165,9 @@ fn a_damaged_manifest_hides_only_its_own_checkpoint() {
     assert_eq!(listed.of("damaged")[0]["object"], "manifests/v0000000003.local");
     assert!(fixture.run(&["ls"]).out.contains("damaged manifests/v0000000003.local"));
     assert!(fixture.run(&["prune", "--keep", "1"]).out.contains("cannot be read"));
+    assert_eq!(fixture.run(&["prune", "--damaged", "--yes"]).code, 0);
+    assert_eq!(fixture.run(&["verify"]).code, 0, "what is left is whole");
+    assert_eq!(fixture.run(&["ls", "--json"]).of("checkpoint").len(), 2);
 }
 
 #[test]

@@ -405,7 +405,7 @@ fn prune_beyond(
     replaced: bool,
     inventory: &mut Inventory,
 ) -> (Vec<SegmentId>, Result<()>) {
-    let keep = Keep { newest: keep as usize, versions: Vec::new() };
+    let keep = Keep { newest: keep as usize, ..Keep::default() };
     let beyond = keep.newest != 0 && inventory.checkpoints.len() > keep.newest;
     if !beyond && !replaced {
         return (Vec::new(), Ok(()));

@@ -15,7 +15,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-pub use keys::{Capture, Config, Interval, KEYS, Key, Mode, Restart, Strategy, Threshold, Track, key};
+pub use keys::{
+    Capture, Config, Interval, KEYS, Key, Mode, Restart, Strategy, Threshold, Track, key,
+};
 pub use size::ByteSize;
 pub use time::TimeSpan;
 

@@ -1,0 +1,83 @@
+//! Capture: what a checkpoint without stopping costs, and what its mechanisms cost.
+//!
+//! Everything is a share of copying the same memory once, measured in the same run; for what
+//! happens in memory the best round counts. Changed pages are scattered evenly, which is the worst
+//! case for everything that works on ranges.
+
+mod cow;
+mod lazy;
+mod mechanism;
+mod tracker;
+
+use std::time::Duration;
+
+use standfast_store::AlignedBuf;
+
+use crate::Measured;
+use crate::data;
+use crate::figure::{Bar, Better, Figure, Result, Setting, best};
+
+const LETTER: &str = "C";
+const PAGE: usize = 4096;
+
+/// Memory to protect, and how long a copy of it takes.
+pub(crate) struct Ground {
+    memory: AlignedBuf,
+    copy: Duration,
+}
+
+impl Ground {
+    fn new(setting: &Setting) -> Self {
+        let memory = data::random(setting.bytes, 21);
+        let mut target = data::random(setting.bytes, 22);
+        let copy = best(setting.rounds.max(3), || {
+            target.copy_from_slice(&memory);
+            std::hint::black_box(&target);
+        });
+        Self { memory, copy }
+    }
+
+    /// A time as a share of the copy.
+    fn share(&self, time: Duration) -> f64 {
+        time.as_secs_f64() / self.copy.as_secs_f64()
+    }
+
+    /// A bar whose value is a share of the copy.
+    fn bar(&self, name: impl Into<String>, time: Duration, goal: f64) -> Bar {
+        let value = self.share(time);
+        Bar::new(LETTER, name, value, Better::Lower, goal).ceiling(millis(self.copy), "ms, memcpy")
+    }
+}
+
+fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+/// Measures capture: figures as they come, then the bars.
+pub fn bench_capture(setting: &Setting, mut each: impl FnMut(Measured)) -> Result<()> {
+    let mut bars = Vec::new();
+    measure(setting, &mut |measured| match measured {
+        Measured::Bar(bar) => bars.push(bar),
+        figure => each(figure),
+    })?;
+    bars.into_iter().map(Measured::Bar).for_each(each);
+    Ok(())
+}
+
+/// Measures the bars of capture, handing each over as soon as it is known.
+pub fn capture_bars(setting: &Setting, mut each: impl FnMut(Bar)) -> Result<()> {
+    measure(setting, &mut |measured| {
+        if let Measured::Bar(bar) = measured {
+            each(bar);
+        }
+    })
+}
+
+fn measure(setting: &Setting, each: &mut dyn FnMut(Measured)) -> Result<()> {
+    let mut ground = Ground::new(setting);
+    each(Measured::Figure(Figure::time("memcpy of the memory", millis(ground.copy), "ms")));
+    tracker::measure(setting, &mut ground, each);
+    mechanism::measure(&mut ground, each);
+    cow::measure(setting, &mut ground, each)?;
+    lazy::measure(setting, &mut ground, each)
+}

@@ -1,0 +1,174 @@
+//! What a whole star costs, on virtual nodes in this process.
+
+use std::time::{Duration, Instant};
+
+use standfast_comm::{Comm, Tag, Threads, run_threads};
+use standfast_format::{AttemptId, JobId, Version};
+
+use crate::encode::{Options, encode};
+use crate::error::{Outside, Result};
+use crate::kernel::{Combine, add};
+use crate::memory::Memory;
+use crate::recover::{Holding, Recovery, recover};
+use crate::shard::Stamp;
+use crate::star::Sink;
+use crate::topology::{Piece, Shape, Topology};
+
+const STAMP: Stamp = Stamp { job: JobId([0; 16]), version: Version(1), attempt: AttemptId([0; 8]) };
+
+/// Takes everything and keeps nothing.
+struct Nowhere;
+
+impl Sink for Nowhere {
+    fn begin(&mut self, _: Piece, _: u64, _: &[u8]) -> std::result::Result<(), Outside> {
+        Ok(())
+    }
+    fn append(&mut self, _: Piece, _: &[u8]) -> std::result::Result<(), Outside> {
+        Ok(())
+    }
+    fn end(&mut self, _: Piece, _: &[u8]) -> std::result::Result<(), Outside> {
+        Ok(())
+    }
+    fn abandon(&mut self, _: Piece) {}
+}
+
+/// Virtual nodes with one rank each, in one or several jobs, and what the ranks hold.
+pub(super) struct Stage {
+    topology: Topology,
+    /// Of all jobs, one behind the other.
+    stores: Vec<Memory>,
+    bytes: usize,
+}
+
+impl Stage {
+    /// One job.
+    pub(super) fn new(nodes: usize, k: usize, bytes: usize) -> Result<Self> {
+        Self::jobs(1, nodes, k, bytes)
+    }
+
+    /// Several jobs of so many nodes each, side by side: the same load on this machine as one
+    /// large job.
+    pub(super) fn jobs(jobs: usize, nodes: usize, k: usize, bytes: usize) -> Result<Self> {
+        let topology = Topology::of_nodes(nodes, Shape::full(k))?;
+        let stores = (0..jobs * nodes).map(|_| Memory::default()).collect();
+        let stage = Self { topology, stores, bytes };
+        for (at, store) in stage.stores.iter().enumerate() {
+            let byte = |i: usize| (i * 31 + at * 97 + (i >> 9)) as u8;
+            store.put(stage.member(at % nodes), (0..bytes).map(byte).collect());
+        }
+        Ok(stage)
+    }
+
+    fn member(&self, rank: usize) -> Piece {
+        let (group, place) = self.topology.group_of(rank);
+        Piece { group, index: place as u32 }
+    }
+
+    /// Encodes everything and keeps nothing: the time of all.
+    pub(super) fn encode_only(&self) -> Result<Duration> {
+        let started = Instant::now();
+        let ended = run_threads(self.topology.ranks(), |comm| {
+            let mut source = self.stores[comm.rank()].clone();
+            let (bytes, options) = (self.bytes as u64, Options::default());
+            encode(&comm, &self.topology, STAMP, bytes, options, &mut source, &mut Nowhere)
+                .map(drop)
+        });
+        let time = started.elapsed();
+        ended.into_iter().collect::<Result<()>>()?;
+        Ok(time)
+    }
+
+    /// Encodes everything: the time of all, and the processor time of a node, averaged over the
+    /// busiest group of `k` neighbours; a single node's is mostly chance.
+    pub(super) fn encode(&self) -> Result<(Duration, Duration)> {
+        let started = Instant::now();
+        let cpus = run_threads(self.stores.len(), |world| {
+            let job = world.rank() / self.topology.ranks();
+            let comm = world.split(Some(job as u32), 0)?.expect("every rank has a job");
+            let store = &self.stores[world.rank()];
+            let (mut source, mut sink) = (store.clone(), store.clone());
+            let (bytes, options) = (self.bytes as u64, Options::default());
+            encode(&*comm, &self.topology, STAMP, bytes, options, &mut source, &mut sink)
+                .map(|encoded| encoded.report.cpu)
+        });
+        let time = started.elapsed();
+        let cpus: Vec<Duration> = cpus.into_iter().collect::<Result<_>>()?;
+        let k = self.topology.shape().k;
+        let groups = cpus.chunks(k).map(|group| group.iter().sum::<Duration>() / k as u32);
+        Ok((time, groups.max().unwrap_or_default()))
+    }
+
+    /// Loses the first node and brings it back: the time of all.
+    pub(super) fn recover(&self) -> Result<Duration> {
+        let store = &self.stores[0];
+        store.pieces().into_iter().for_each(|piece| _ = store.remove(piece));
+        let heirs: Vec<usize> = (0..self.topology.ranks()).collect();
+        let block_bytes = Options::default().block_bytes;
+        let recovery =
+            Recovery { topology: &self.topology, stamp: STAMP, heirs: &heirs, block_bytes };
+        let started = Instant::now();
+        let ended = run_threads(self.topology.ranks(), |comm| {
+            let store = &self.stores[comm.rank()];
+            let holding = self.holding(comm.rank());
+            let (mut source, mut sink) = (store.clone(), store.clone());
+            recover(&comm, recovery, &holding, &mut source, &mut sink).map(drop)
+        });
+        let time = started.elapsed();
+        ended.into_iter().collect::<Result<()>>()?;
+        Ok(time)
+    }
+
+    fn holding(&self, rank: usize) -> Holding {
+        let store = &self.stores[rank];
+        let mut holding = Holding::default();
+        for piece in store.pieces() {
+            match piece == self.member(rank) {
+                true => holding.members.push((rank, self.bytes as u64)),
+                false => holding.shards.extend(store.shard(piece)),
+            }
+        }
+        holding
+    }
+
+    /// The messages of an encoding, and nothing else.
+    pub(super) fn messages(&self) -> Duration {
+        self.timed(|stage, comm| {
+            let (nodes, k) = (stage.topology.nodes(), stage.topology.shape().k);
+            let block = vec![1; Options::default().block_bytes as usize + 8];
+            let blocks = stage.bytes.div_ceil(block.len() - 8);
+            for step in (0..blocks * k).map(|step| step % k) {
+                let (to, from) = (
+                    (comm.rank() + k + step) % nodes,
+                    (comm.rank() + 2 * nodes - k - step) % nodes,
+                );
+                let told = comm.exchange(to, &block, from, Tag(1)).expect("all ranks go on");
+                std::hint::black_box(told);
+            }
+        })
+    }
+
+    /// The products and sums of an encoding, and nothing else.
+    pub(super) fn arithmetic(&self) -> Duration {
+        let members: Vec<Vec<u8>> = (0..self.topology.ranks())
+            .map(|rank| self.stores[rank].get(self.member(rank)).expect("every rank has its own"))
+            .collect();
+        self.timed(|stage, comm| {
+            let block_bytes = Options::default().block_bytes as usize;
+            let (mut product, mut sum) = (vec![0; block_bytes], vec![0; block_bytes]);
+            for block in members[comm.rank()].chunks(block_bytes) {
+                for step in 0..stage.topology.shape().k {
+                    let product = &mut product[..block.len()];
+                    Combine::factor(step as u8 + 2).set(&mut [product], &[block]);
+                    add(&mut sum[..block.len()], product);
+                }
+            }
+            std::hint::black_box(sum);
+        })
+    }
+
+    fn timed(&self, body: impl Fn(&Self, &Threads) + Sync) -> Duration {
+        let started = Instant::now();
+        run_threads(self.topology.ranks(), |comm| body(self, &comm));
+        started.elapsed()
+    }
+}

@@ -1,0 +1,123 @@
+//! The star: every source multiplies its block for every target, every target adds what arrives.
+//!
+//! ```text
+//! source -> read -> check -> multiply -> [queue] -> exchange -> [queue] -> add -> check -> sink
+//!           producer thread                         caller      collector thread
+//! ```
+//! Encoding, rebuilding and re-encoding are the same work with other matrices: a [`Task`] names
+//! the pieces that go in, those that come out, and who has them.
+//!
+//! Why slots: a communicator may let a sender wait until its message is received. All messages of
+//! all tasks are ordered by (block, slot); in one slot a rank sends one message at most and
+//! receives one at most, both at once. The least message that is not yet through always has both
+//! its ends waiting for it, so the star cannot lock up, on any transport.
+//!
+//! Why three threads: the caller's alone talks to others, as some transports demand; arithmetic
+//! and the caller's files go on beside it.
+//!
+//! Invariants:
+//! - Memory is bounded by blocks: [`QUEUED_MAX`] of them on either side, one for each piece that
+//!   this rank holds or makes, whatever their lengths.
+//! - Whoever cannot give its part says so in its place, and the star goes on to its end: a failed
+//!   source never leaves others waiting.
+//! - Nothing reaches a sink as a whole piece that was not checked where a checksum is known.
+
+mod collect;
+mod produce;
+mod run;
+mod task;
+
+pub(crate) use run::{Outcome, run};
+pub(crate) use task::{Part, Step, Target, Task, steps};
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::error::Outside;
+use crate::topology::Piece;
+
+/// Blocks that wait between two threads.
+pub(crate) const QUEUED_MAX: usize = 2;
+
+/// Where bytes of pieces are read: a member's as they are, a shard's with its header in front.
+/// Also what this rank's sink has completed.
+pub trait Source: Send {
+    /// Fills `into` from the piece's file, from an offset on.
+    fn read(&mut self, piece: Piece, at: u64, into: &mut [u8]) -> Result<(), Outside>;
+}
+
+/// Where pieces go that are made here. What is written for one piece, in order, is its file.
+pub trait Sink: Send {
+    /// A piece begins, of so many bytes in all; anything there was of it before is void.
+    fn begin(&mut self, piece: Piece, bytes: u64, head: &[u8]) -> Result<(), Outside>;
+
+    /// Further bytes.
+    fn append(&mut self, piece: Piece, bytes: &[u8]) -> Result<(), Outside>;
+
+    /// The piece is complete and right.
+    fn end(&mut self, piece: Piece, tail: &[u8]) -> Result<(), Outside>;
+
+    /// The piece will not be completed.
+    fn abandon(&mut self, piece: Piece);
+}
+
+/// What a star has cost this rank.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Messages sent.
+    pub messages: u64,
+    /// Their bytes.
+    pub bytes_sent: u64,
+    /// Bytes of the messages received.
+    pub bytes_received: u64,
+    /// Most bytes of blocks that were held at once.
+    pub buffer_bytes_max: u64,
+    /// Processor time of all threads.
+    pub cpu: Duration,
+}
+
+impl Report {
+    /// Both, one after the other.
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self {
+            messages: self.messages + other.messages,
+            bytes_sent: self.bytes_sent + other.bytes_sent,
+            bytes_received: self.bytes_received + other.bytes_received,
+            buffer_bytes_max: self.buffer_bytes_max.max(other.buffer_bytes_max),
+            cpu: self.cpu + other.cpu,
+        }
+    }
+}
+
+/// Counts the bytes of all buffers, and the most there were.
+#[derive(Default)]
+pub(crate) struct Gauge {
+    now: AtomicU64,
+    most: AtomicU64,
+}
+
+impl Gauge {
+    fn take(&self, bytes: usize) {
+        let now = self.now.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
+        self.most.fetch_max(now, Ordering::Relaxed);
+    }
+
+    fn give(&self, bytes: usize) {
+        self.now.fetch_sub(bytes as u64, Ordering::Relaxed);
+    }
+
+    fn most(&self) -> u64 {
+        self.most.load(Ordering::Relaxed)
+    }
+}
+
+/// Processor time of the calling thread.
+fn thread_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod waiting;
