@@ -406,6 +406,15 @@ impl Core {
         self.team.size() > 1 && self.team.comm().concurrency() == Concurrency::CallerOnly
     }
 
+    /// Settles if this rank can do that by itself; false if all ranks must come together for it.
+    pub(crate) fn settle_alone(&mut self) -> bool {
+        let together = self.finishes_in_calls() && self.inventory.is_none();
+        if !together {
+            self.settle();
+        }
+        !together
+    }
+
     /// Whether a checkpoint waits for a call of the program to be finished in.
     pub(crate) fn can_settle(&self) -> bool {
         self.finishes_in_calls() && self.inventory.is_none() && self.committer.is_ready()

@@ -16,7 +16,7 @@
 use std::sync::atomic::AtomicU64;
 
 use standfast_format::{Image, Kind, Manifest, Rank, SegmentRef, Version};
-use standfast_restart::{MemorySink, Rebuild, read_image};
+use standfast_restart::{Inventory, MemorySink, Rebuild, read_image};
 use standfast_store::Lock;
 
 use crate::config;
@@ -88,8 +88,7 @@ impl Job {
     fn restore(&self, core: &mut Core, manifest: &Manifest) -> Result<Vec<String>> {
         let unclaimed = self.read_back(core, manifest).inspect_err(|error| {
             // What one rank finds damaged no rank may lean on, and all must agree on that.
-            let of_others = matches!(error, Error::OtherRank { .. } | Error::NoPages { .. });
-            if is_of_segment(error) || of_others || core.team.size() > 1 {
+            if is_of_segment(error) || core.team.size() > 1 {
                 core.distrust(manifest);
             }
         })?;
@@ -198,9 +197,14 @@ impl Job {
     /// The image of any rank in a checkpoint, also of a job that had more ranks or fewer.
     pub fn image_of(&self, version: Version, rank: Rank) -> Result<Image> {
         let mut core = self.core();
-        core.settle();
-        let manifest = core.inventory().checkpoint(version)?;
-        Ok(read_image(&*self.store, manifest, rank)?)
+        if core.settle_alone() {
+            let manifest = core.inventory().checkpoint(version)?;
+            return Ok(read_image(&*self.store, manifest, rank)?);
+        }
+        drop(core);
+        // One is under way that only all ranks together can finish: the store knows the others.
+        let inventory = Inventory::read(&*self.store)?;
+        Ok(read_image(&*self.store, inventory.checkpoint(version)?, rank)?)
     }
 
     /// Reads one region of a checkpoint into a buffer of its size.
@@ -229,7 +233,9 @@ impl Job {
         }
         self.read_region(image, at, buf).inspect_err(|error| {
             let mut core = self.core();
-            core.settle();
+            if !core.settle_alone() {
+                return;
+            }
             // It may have been pruned in the meantime, and then nothing leans on it.
             let manifest = core.inventory().checkpoint(version).ok().cloned();
             if let Some(manifest) = manifest.filter(|_| is_of_segment(error)) {

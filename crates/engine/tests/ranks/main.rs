@@ -4,6 +4,8 @@ mod failures;
 mod world;
 
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use standfast::{Kind, Rank, Version};
 use world::{Pages, World};
@@ -69,6 +71,30 @@ fn ranks_whose_threads_may_not_talk_finish_in_their_calls() {
         let steps = world.run_funneled(size, |member| member.restart().unwrap());
         assert_eq!(steps, vec![3; size]);
     }
+}
+
+#[test]
+fn one_rank_may_read_what_is_stored_while_the_others_do_something_else() {
+    let world = World::new(mixed);
+    let read = AtomicBool::new(false);
+    world.run_funneled(3, |member| {
+        member.checkpoint(1).unwrap();
+        // Under way until the next call that all make together.
+        member.job.checkpoint(Some(Version(2))).unwrap();
+        if member.job.rank().0 == Rank(1) {
+            let expected = member.bytes_of(0, 1);
+            let mut bytes = vec![0; expected.len()];
+            member.job.recover_of(Version(1), Rank(0), "field", &mut bytes).unwrap();
+            assert!(bytes == expected);
+            read.store(true, Ordering::Release);
+        }
+        let patience = Instant::now() + Duration::from_secs(30);
+        while !read.load(Ordering::Acquire) {
+            assert!(Instant::now() < patience, "reading waits for the other ranks");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        member.job.close().unwrap();
+    });
 }
 
 /// The distinct pages of a step that no earlier step had.
