@@ -39,6 +39,41 @@ pub(crate) const PAGES: &[Page] = &[
         ],
     },
     Page {
+        command: "run",
+        examples: &[
+            (
+                "standfast run --preload --every 10min --retries 3 -- ./simulate input.txt",
+                "an unmodified program; when it dies it goes on from its last checkpoint",
+            ),
+            (
+                "standfast --job sim run --preload -- ./simulate input.txt",
+                "the same line again, after a reboot too: it goes on from the newest checkpoint",
+            ),
+            (
+                "kill -USR1 PID",
+                "a checkpoint now; PID is that of 'standfast run' or of the program",
+            ),
+            (
+                "standfast run --preload --restart never -- ./simulate input.txt",
+                "from the beginning, whatever the store holds",
+            ),
+            (
+                "standfast run --criu --every 1h -- ./service",
+                "whole process trees, where CRIU works",
+            ),
+            (
+                "standfast run --retries 5 -- ./uses_standfast",
+                "a program that calls the library itself: started again, it asks for its state",
+            ),
+        ],
+        next: "docs/TRANSPARENT.md tells what is captured and what a restart needs; standfast ls lists the checkpoints. The exit code is the program's own, 128 and the signal's number if it was killed",
+        json: &[
+            ("started (on stderr)", "attempt, version (null: from the beginning)"),
+            ("ended (on stderr)", "code, signal"),
+            ("no_checkpoint (on stderr)", "kind, message"),
+        ],
+    },
+    Page {
         command: "ls",
         examples: &[
             ("standfast ls", "all jobs of the configured store"),

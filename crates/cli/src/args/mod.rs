@@ -3,6 +3,7 @@
 
 mod plan;
 mod quantity;
+mod run;
 
 use std::path::PathBuf;
 
@@ -10,6 +11,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use crate::manual;
 pub(crate) use plan::PlanArgs;
+pub(crate) use run::{RestartFrom, RunArgs};
 
 /// Checkpoint/restart for parallel programs: look into stores, check them, take data out.
 #[derive(Parser)]
@@ -43,6 +45,8 @@ pub(crate) struct Global {
 pub(crate) enum Command {
     /// Kill a heat solver in mid-run, restart it, and get the same answer
     Demo(DemoArgs),
+    /// Start a program, take checkpoints of it, and start it again when it fails
+    Run(RunArgs),
     /// List jobs and their checkpoints
     Ls,
     /// Tell what a checkpoint holds and what each stage saved

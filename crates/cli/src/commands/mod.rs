@@ -11,6 +11,7 @@ mod man;
 mod model;
 mod plan;
 mod prune;
+mod run;
 mod show;
 mod verify;
 
@@ -26,6 +27,7 @@ pub(crate) fn run(cli: &Cli, output: &Output) -> Result<ExitCode> {
     let global = &cli.global;
     match &cli.command {
         Command::Demo(args) => demo::run(global, args, output),
+        Command::Run(args) => run::run(global, args, output),
         Command::Ls => ls::run(global, output),
         Command::Show(args) => show::run(global, args, output),
         Command::Verify(args) => verify::run(global, args, output),

@@ -7,3 +7,4 @@ mod fixture;
 mod looking;
 mod planning;
 mod prune;
+mod run;

@@ -1,0 +1,60 @@
+/* A linked list, a growing array, globals and a local table: a program that calls nothing. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct node {
+    struct node *next;
+    uint64_t value;
+    char *text;
+};
+
+static struct node *head;
+static uint64_t *grown;
+static size_t grown_len;
+
+static void push(uint64_t value) {
+    struct node *node = malloc(sizeof *node);
+    node->next = head;
+    node->value = value;
+    node->text = malloc(32);
+    snprintf(node->text, 32, "%llx", (unsigned long long)value);
+    head = node;
+    grown = realloc(grown, (grown_len + 1) * sizeof *grown);
+    grown[grown_len++] = value * 3;
+}
+
+int main(int argc, char **argv) {
+    int steps = atoi(argv[1]);
+    uint64_t local[64] = {0}, state = 1, sum = 0;
+    (void)argc;
+    printf("begin\n");
+    fflush(stdout);
+    for (int step = 0; step < steps; step++) {
+        for (int i = 0; i < 100; i++) {
+            state = state * 6364136223846793005u + 1442695040888963407u;
+            push(state >> 20);
+            local[state >> 58] += step;
+        }
+        printf("step %d\n", step);
+        fflush(stdout);
+        usleep(2000);
+    }
+    for (struct node *node = head; node; node = node->next)
+        sum = sum * 31 + node->value + strtoull(node->text, NULL, 16);
+    for (size_t i = 0; i < grown_len; i++)
+        sum = sum * 31 + grown[i];
+    for (int i = 0; i < 64; i++)
+        sum = sum * 31 + local[i];
+    while (head) {
+        struct node *next = head->next;
+        free(head->text);
+        free(head);
+        head = next;
+    }
+    free(grown);
+    printf("answer %llx\n", (unsigned long long)sum);
+    return 7;
+}

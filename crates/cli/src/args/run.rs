@@ -1,0 +1,95 @@
+//! Arguments of `run`: what to start, how its checkpoints are made, and when it starts again.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::quantity;
+
+/// Arguments of `run`.
+#[derive(Args)]
+pub(crate) struct RunArgs {
+    /// Checkpoint the whole program by a preloaded library: heap, globals, stacks, threads
+    #[arg(long, conflicts_with = "criu")]
+    pub(crate) preload: bool,
+    /// Checkpoint the whole process by CRIU, which must be installed
+    #[arg(long)]
+    pub(crate) criu: bool,
+    /// Time between checkpoints, such as 10min; without it only the signal and the program ask
+    #[arg(long, value_name = "TIME", value_parser = period)]
+    pub(crate) every: Option<Duration>,
+    /// Signal that asks for a checkpoint, sent to this command (or to a preloaded program)
+    #[arg(long, value_name = "SIGNAL", default_value = "USR1", value_parser = standfast_launch::signal_number)]
+    pub(crate) signal: i32,
+    /// Where to start: from the newest checkpoint if there is one (auto), from the beginning
+    /// (never), or from a given checkpoint
+    #[arg(long, value_name = "auto|never|VERSION", default_value = "auto")]
+    pub(crate) restart: RestartFrom,
+    /// How often to start again after the program has failed
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) retries: u32,
+    /// The library to preload [default: beside this command, or in lib next to its bin]
+    #[arg(long, value_name = "FILE", requires = "preload")]
+    pub(crate) library: Option<PathBuf>,
+    /// The program and its arguments
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// Where a program starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RestartFrom {
+    /// From the newest checkpoint if there is one.
+    Auto,
+    /// From the beginning, always.
+    Never,
+    /// From this checkpoint; after a failure from the newest.
+    Version(u64),
+}
+
+impl FromStr for RestartFrom {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match (text, text.parse()) {
+            ("auto", _) => Ok(RestartFrom::Auto),
+            ("never", _) => Ok(RestartFrom::Never),
+            (_, Ok(version)) if version > 0 => Ok(RestartFrom::Version(version)),
+            _ => Err("neither auto nor never nor the number of a checkpoint".into()),
+        }
+    }
+}
+
+fn period(text: &str) -> Result<Duration, String> {
+    let seconds = quantity::time(text)?;
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(time) if time >= Duration::from_millis(10) => Ok(time),
+        _ => Err("a time of at least 10ms is needed".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_to_start_is_a_word_or_a_version() {
+        assert_eq!("auto".parse(), Ok(RestartFrom::Auto));
+        assert_eq!("never".parse(), Ok(RestartFrom::Never));
+        assert_eq!("12".parse(), Ok(RestartFrom::Version(12)));
+        for bad in ["0", "-1", "newest", ""] {
+            assert!(bad.parse::<RestartFrom>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn periods_are_neither_negative_nor_too_short() {
+        assert_eq!(period("10min"), Ok(Duration::from_secs(600)));
+        for bad in ["0s", "-1h", "1us", "soon"] {
+            assert!(period(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! `run`: starts a program, sees to its checkpoints, and starts it again when it fails.
+//!
+//! ```text
+//! start -> supervise: signals passed on, checkpoints by period and signal -> end
+//!   ^                                                                        |
+//!   +-- from the newest checkpoint, while retries are left <-- failed -------+
+//! ```
+//! How a program is started and checkpointed is a [`Way`]: `plain` for programs that use the
+//! library themselves, `preload` and `criu` for those that do not.
+//!
+//! Invariants:
+//! - stdin, stdout and the exit code are the program's own; remarks go to stderr.
+//! - A program that was ended on purpose, by a signal to this command, is not started again.
+
+mod criu;
+mod images;
+mod plain;
+mod preload;
+mod supervise;
+
+use std::process::ExitCode;
+
+use libc::pid_t;
+use serde_json::json;
+use standfast::{Kind, Version};
+
+use crate::args::{Global, RestartFrom, RunArgs};
+use crate::failure::Result;
+use crate::output::Output;
+use crate::place;
+use supervise::{End, Signals};
+
+/// What starts a program and takes its checkpoints.
+trait Way {
+    /// Starts it; tells its process and the checkpoint that it goes on from.
+    fn start(&mut self, from: RestartFrom) -> Result<(pid_t, Option<Version>)>;
+
+    /// Takes a checkpoint, or asks for one.
+    fn checkpoint(&mut self, pid: pid_t) -> Result<()>;
+
+    /// Waits for what is still being written after the program's end.
+    fn settle(&mut self) {}
+}
+
+/// Runs a program.
+pub(crate) fn run(global: &Global, args: &RunArgs, output: &Output) -> Result<ExitCode> {
+    let loaded = place::load(global)?;
+    let mut way: Box<dyn Way> = match (args.preload, args.criu) {
+        (true, _) => Box::new(preload::Preload::new(args, loaded)?),
+        (_, true) => Box::new(criu::Criu::new(args, loaded)?),
+        _ => Box::new(plain::Plain::new(args, loaded)),
+    };
+    let signals = Signals::block(args.signal);
+    let mut from = args.restart;
+    for attempt in 0.. {
+        let (pid, version) = way.start(from)?;
+        told_start(output, attempt, version);
+        let end = supervise::watch(&mut *way, pid, args, &signals, output)?;
+        way.settle();
+        told_end(output, &end);
+        if end.code == 0 || end.wanted || attempt >= args.retries {
+            return Ok(ExitCode::from(end.code));
+        }
+        from = match from {
+            RestartFrom::Never => RestartFrom::Never,
+            _ => RestartFrom::Auto,
+        };
+    }
+    unreachable!("retries are counted")
+}
+
+/// A remark, as text or as a JSON line, on stderr: stdout is the program's.
+fn remark(output: &Output, text: &str, kind: &str, mut fields: serde_json::Value) {
+    if output.json {
+        fields["type"] = kind.into();
+        eprintln!("{fields}");
+    } else if !output.quiet {
+        eprintln!("standfast: {text}");
+    }
+}
+
+fn told_start(output: &Output, attempt: u32, version: Option<Version>) {
+    let text = match (attempt, version) {
+        (0, None) => "",
+        (_, None) => "the program starts again from its beginning",
+        (_, Some(version)) => &format!("the program goes on from checkpoint {version}"),
+    };
+    let fields = json!({ "attempt": attempt, "version": version.map(|version| version.0) });
+    if !text.is_empty() || output.json {
+        remark(output, text, "started", fields);
+    }
+}
+
+fn told_end(output: &Output, end: &End) {
+    let fields = json!({ "code": end.code, "signal": end.signal });
+    let text = match (end.signal, end.code) {
+        (Some(signal), _) => format!("the program was killed by signal {signal}"),
+        (None, code) => format!("the program has failed with code {code}"),
+    };
+    if end.code != 0 || output.json {
+        remark(output, &text, "ended", fields);
+    }
+}
+
+/// A remark about a checkpoint that could not be taken: the program goes on without it.
+fn told_failure(output: &Output, failure: &crate::failure::Failure) {
+    let (kind, message) = failure.summary();
+    let fields = json!({ "kind": kind, "message": message });
+    remark(output, &format!("no checkpoint: {message}"), "no_checkpoint", fields);
+}
+
+/// Makes orphans of our children our own: twins that outlive a program, processes that CRIU restores.
+fn adopt_orphans() -> Result<()> {
+    // SAFETY: a plain system call on this process.
+    match unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) } {
+        0 => Ok(()),
+        _ => Err(last_error("take over orphaned processes")),
+    }
+}
+
+/// The kind of a failure of the operating system's last call.
+fn last_error(what: &str) -> crate::failure::Failure {
+    let error = std::io::Error::last_os_error();
+    crate::failure::Failure::new(Kind::of_io(&error), format!("cannot {what}: {error}"))
+}

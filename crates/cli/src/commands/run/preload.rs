@@ -1,0 +1,85 @@
+//! Whole programs by `libstandfast_preload.so`.
+//!
+//! Invariants:
+//! - Before a checkpoint is chosen the twin of the last process has finished: it becomes a child
+//!   of this process when its own parent dies.
+
+use libc::pid_t;
+use standfast::config::Loaded;
+use standfast::{Kind, Version};
+use standfast_launch::{Launch, resume};
+
+use super::plain::command;
+use super::{Way, adopt_orphans};
+use crate::args::{RestartFrom, RunArgs};
+use crate::failure::{Failure, Result};
+
+pub(super) struct Preload<'a> {
+    args: &'a RunArgs,
+    launch: Launch,
+}
+
+impl<'a> Preload<'a> {
+    pub(super) fn new(args: &'a RunArgs, loaded: Loaded) -> Result<Self> {
+        let library = standfast_launch::find(args.library.clone())?;
+        adopt_orphans()?;
+        Ok(Self { args, launch: Launch { library, loaded, signal: args.signal } })
+    }
+}
+
+impl Way for Preload<'_> {
+    fn start(&mut self, from: RestartFrom) -> Result<(pid_t, Option<Version>)> {
+        let prepared = match from {
+            RestartFrom::Never => None,
+            RestartFrom::Auto => resume::prepare(&self.launch.loaded, None)?,
+            RestartFrom::Version(version) => {
+                resume::prepare(&self.launch.loaded, Some(Version(version)))?
+            }
+        };
+        let child = self.launch.spawn(command(self.args), prepared.as_ref())?;
+        Ok((child.id() as pid_t, prepared.map(|prepared| prepared.version)))
+    }
+
+    fn checkpoint(&mut self, pid: pid_t) -> Result<()> {
+        if !listens(pid, self.args.signal) {
+            return Err(Failure::new(
+                Kind::Unsupported,
+                "the program does not carry the library: is it linked statically, or started by a script?",
+            ));
+        }
+        // SAFETY: a signal to our own child, which has not been waited for.
+        unsafe { libc::kill(pid, self.args.signal) };
+        Ok(())
+    }
+
+    fn settle(&mut self) {
+        for pid in standfast_launch::twins() {
+            // SAFETY: waits for a child of this process.
+            unsafe { libc::waitpid(pid, std::ptr::null_mut(), libc::__WALL) };
+        }
+    }
+}
+
+/// Whether a process has a handler for a signal, which would end it otherwise.
+fn listens(pid: pid_t, signal: i32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    caught.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
+}
+
+impl From<standfast_launch::Error> for Failure {
+    fn from(error: standfast_launch::Error) -> Self {
+        use standfast_launch::Error as E;
+        let failure = Failure::new(error.kind(), error.to_string());
+        match error {
+            E::Changed { .. } => failure.advise(
+                "run the program that the checkpoint was taken of, or begin anew with --restart never",
+            ),
+            E::NotAProgram { .. } => failure.advise("choose another --job for this program"),
+            E::NoLibrary(_) => failure.advise("install it beside this command, or name it with --library"),
+            E::Job(source) => source.into(),
+            _ => failure,
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! `run`: exit codes, signals, starting again; whole programs by preload and by a stand-in of CRIU.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use standfast::Kind;
+
+const PATIENCE: Duration = Duration::from_secs(100);
+
+fn standfast(dir: &Path) -> Command {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin("standfast"));
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("STANDFAST_")) {
+        command.env_remove(name);
+    }
+    command.current_dir(dir).args(["--store", "store", "--job", "test", "run"]);
+    command
+}
+
+fn code(dir: &Path, args: &[&str]) -> i32 {
+    standfast(dir).args(args).output().unwrap().status.code().unwrap()
+}
+
+fn until<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        if let Some(found) = found() {
+            return found;
+        }
+        assert!(Instant::now() < end, "{what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// The child of that name of a process.
+fn child_of(parent: u32, name: &str) -> Option<Pid> {
+    fs::read_dir("/proc").unwrap().find_map(|entry| {
+        let pid: i32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let (start, rest) = stat.rsplit_once(')')?;
+        let is_child = rest.split_whitespace().nth(1)? == parent.to_string();
+        let is_named = start.ends_with(&format!("({name}"));
+        Pid::from_raw(pid).filter(|_| is_child && is_named)
+    })
+}
+
+fn checkpoints(dir: &Path) -> usize {
+    fs::read_dir(dir.join("store/test/manifests")).map_or(0, |entries| entries.count())
+}
+
+fn finish(child: Child) -> (i32, String, String) {
+    let output = child.wait_with_output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn the_exit_code_is_the_programs_own() {
+    let dir = tempfile::tempdir().unwrap();
+    assert_eq!(code(dir.path(), &["--", "true"]), 0);
+    assert_eq!(code(dir.path(), &["--", "sh", "-c", "exit 3"]), 3);
+    assert_eq!(code(dir.path(), &["--", "sh", "-c", "kill -9 $$"]), 137);
+    assert_eq!(code(dir.path(), &["--", "./not-there"]), Kind::Missing.exit_code());
+    assert_eq!(code(dir.path(), &["--preload", "--criu", "--", "true"]), 2);
+    assert_eq!(code(dir.path(), &["--signal", "KILL", "--", "true"]), 2);
+}
+
+#[test]
+fn it_starts_again_as_often_as_it_may() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = "echo x >> tries; test $(wc -l < tries) -gt 2";
+    assert_eq!(code(dir.path(), &["--retries", "1", "--", "sh", "-c", script]), 1);
+    assert_eq!(fs::read_to_string(dir.path().join("tries")).unwrap().lines().count(), 2);
+    assert_eq!(code(dir.path(), &["--retries", "1", "--", "sh", "-c", script]), 0);
+    assert_eq!(fs::read_to_string(dir.path().join("tries")).unwrap().lines().count(), 3);
+}
+
+#[test]
+fn a_program_that_uses_the_library_gets_its_settings() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = "echo $STANDFAST_STORE $STANDFAST_JOB $STANDFAST_INTERVAL";
+    let output = standfast(dir.path()).args(["--every", "2min", "--", "sh", "-c", script]).output();
+    assert_eq!(String::from_utf8(output.unwrap().stdout).unwrap(), "store test 120000ms\n");
+}
+
+#[test]
+fn a_program_that_was_ended_on_purpose_stays_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = "trap 'echo told; exit 9' TERM; touch ready; while :; do sleep 0.01; done";
+    let mut command = standfast(dir.path());
+    command.args(["--retries", "5", "--", "sh", "-c", script]).stdout(Stdio::piped());
+    let child = command.stderr(Stdio::piped()).spawn().unwrap();
+    until("it starts", || dir.path().join("ready").exists().then_some(()));
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    let (code, said, remarks) = finish(child);
+    assert_eq!((code, said.as_str()), (9, "told\n"), "{remarks}");
+}
+
+/// The library as a build of the workspace leaves it, or built now.
+fn library() -> PathBuf {
+    let dir = assert_cmd::cargo::cargo_bin("standfast").parent().unwrap().to_owned();
+    let places = [dir.join("deps"), dir.clone()].map(|dir| dir.join("libstandfast_preload.so"));
+    if !places.iter().any(|place| place.is_file()) {
+        let mut build = Command::new(env!("CARGO"));
+        build.args(["build", "--locked", "-q", "-p", "standfast-preload"]);
+        build.arg("--target-dir").arg(dir.parent().unwrap());
+        assert!(build.current_dir(env!("CARGO_MANIFEST_DIR")).status().unwrap().success());
+    }
+    places.into_iter().find(|place| place.is_file()).unwrap()
+}
+
+#[test]
+#[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
+fn a_preloaded_program_goes_on_from_its_last_checkpoint() {
+    let dir = tempfile::tempdir().unwrap();
+    let source =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../../bindings/preload/tests/programs/list.c");
+    let built =
+        Command::new("cc").args(["-O2", source, "-o", "list"]).current_dir(dir.path()).status();
+    assert!(built.unwrap().success());
+    let undisturbed = Command::new("./list").arg("700").current_dir(dir.path()).output().unwrap();
+
+    let mut command = standfast(dir.path());
+    command.args(["--preload", "--every", "100ms", "--retries", "1", "--library"]).arg(library());
+    let command = command.args(["--", "./list", "700"]).stdout(Stdio::piped());
+    let child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let run = child.id();
+    until("a checkpoint", || (checkpoints(dir.path()) > 0).then_some(()));
+    kill_process(until("the program", || child_of(run, "list")), Signal::KILL).unwrap();
+    let (code, said, remarks) = finish(child);
+    assert_eq!(code, 7, "{remarks}");
+    assert!(remarks.contains("killed by signal 9"), "{remarks}");
+    assert!(remarks.contains("goes on from checkpoint"), "{remarks}");
+    let answer = |text: &str| text.lines().last().unwrap().to_owned();
+    assert_eq!(answer(&said), answer(&String::from_utf8(undisturbed.stdout).unwrap()));
+    assert_eq!(said.lines().filter(|line| *line == "begin").count(), 1);
+}
+
+#[test]
+#[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
+fn a_program_without_the_library_is_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    // The shell hands its process to another program, which the library does not follow.
+    let mut command = standfast(dir.path());
+    command.args(["--preload", "--every", "200ms", "--library"]).arg(library());
+    let output = command.args(["--", "sh", "-c", "exec sleep 0.7"]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    assert!(text.contains("does not carry the library"), "{text}");
+}
+
+#[test]
+fn a_library_that_is_not_there_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = standfast(dir.path())
+        .args(["--preload", "--library", "gone.so", "--", "true"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(Kind::Missing.exit_code()));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("gone.so"));
+}
+
+/// A stand-in of CRIU: a shell script that is found first.
+fn with_criu(dir: &Path, script: &str) -> Command {
+    let path = dir.join("bin");
+    fs::create_dir_all(&path).unwrap();
+    fs::write(path.join("criu"), format!("#!/bin/sh\n{script}\n")).unwrap();
+    fs::set_permissions(path.join("criu"), fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = standfast(dir);
+    command.env("PATH", format!("{}:{}", path.display(), std::env::var("PATH").unwrap()));
+    command
+}
+
+#[test]
+fn criu_that_is_absent_or_unable_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let unsupported = Some(Kind::Unsupported.exit_code());
+    let absent = standfast(dir.path())
+        .env("PATH", dir.path())
+        .args(["--criu", "--", "/bin/true"])
+        .output()
+        .unwrap();
+    assert_eq!(absent.status.code(), unsupported);
+    assert!(String::from_utf8_lossy(&absent.stderr).contains("criu is not installed"));
+
+    let unable = "echo 'Error: the kernel has no such thing' >&2; exit 1";
+    let unable =
+        with_criu(dir.path(), unable).args(["--criu", "--", "/bin/true"]).output().unwrap();
+    assert_eq!(unable.status.code(), unsupported);
+    let text = String::from_utf8_lossy(&unable.stderr);
+    assert!(text.contains("no such thing") && text.contains("--preload"), "{text}");
+    assert!(!dir.path().join("store").exists(), "nothing was begun");
+}
+
+/// Its "memory" is the file `state`: a dump copies it, a restore brings it back and goes on.
+const CRIU: &str = r#"
+case "$1" in
+check) exit 0 ;;
+dump) while [ $# -gt 0 ]; do [ "$1" = --images-dir ] && cp state "$2/pages-1.img"; shift; done ;;
+restore)
+    while [ $# -gt 0 ]; do
+        [ "$1" = --images-dir ] && cp "$2/pages-1.img" state
+        [ "$1" = --pidfile ] && pidfile=$2
+        shift
+    done
+    ./counter & echo $! > "$pidfile" ;;
+esac
+"#;
+const COUNTER: &str = r#"#!/bin/sh
+while n=$(cat state); [ "$n" -lt 400 ]; do echo $((n + 1)) > next; mv next state; sleep 0.01; done
+exit 5
+"#;
+
+#[test]
+fn images_of_criu_go_through_the_store_and_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    fs::write(dir.join("state"), "1").unwrap();
+    fs::write(dir.join("counter"), COUNTER).unwrap();
+    fs::set_permissions(dir.join("counter"), fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = with_criu(dir, CRIU);
+    command.args(["--criu", "--every", "100ms", "--retries", "1", "--", "./counter"]);
+    let child = command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let run = child.id();
+    until("a checkpoint", || (checkpoints(dir) > 0).then_some(()));
+    kill_process(until("the program", || child_of(run, "counter")), Signal::KILL).unwrap();
+    let (code, _, remarks) = finish(child);
+    assert_eq!(code, 5, "{remarks}");
+    assert!(remarks.contains("goes on from checkpoint"), "{remarks}");
+    assert_eq!(fs::read_to_string(dir.join("state")).unwrap().trim(), "400");
+}
