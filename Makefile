@@ -39,10 +39,11 @@ bench: deps-build ## This machine's ceilings and what each stage reaches of them
 bars: deps-build ## Every promised figure: value, goal, ceiling
 	$(CARGO) run --locked --release -q -p experiments -- bars
 
-install: deps-build ## Library, header, pkg-config file and command below PREFIX
-	$(CARGO) build --locked --release -q -p standfast-cli -p standfast-c
+install: deps-build ## Libraries, header, pkg-config file and command below PREFIX
+	$(CARGO) build --locked --release -q -p standfast-cli -p standfast-c -p standfast-preload
 	bindings/c/install.sh $(PREFIX)
 	install -D -m 755 target/release/standfast $(PREFIX)/bin/standfast
+	install -D -m 755 target/release/libstandfast_preload.so $(PREFIX)/lib/libstandfast_preload.so
 	install -d $(PREFIX)/share/man/man1
 	./target/release/standfast man --dir $(PREFIX)/share/man/man1
 

@@ -49,6 +49,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
     if wanted("C") {
         standfast_measure::capture_bars(&setting, &mut each).context("capturing memory")?;
+        each(preload(args.quick).context("allocating through the preload library")?);
     }
     if wanted("G") {
         let bars = standfast_model::bars::bars(args.quick).context("checking the models")?;
@@ -58,6 +59,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         println!("{missed} not met");
     }
     Ok(())
+}
+
+/// The preload library's malloc against the allocator that it is built on.
+fn preload(quick: bool) -> anyhow::Result<Bar> {
+    let (turns, rounds) = if quick { (5, 300_000) } else { (25, 1_000_000) };
+    let library = standfast_preload_bench::library()?;
+    let compared = standfast_preload_bench::compare(&library, turns, rounds)?;
+    let name = format!("preload malloc, {} threads, time by plain mimalloc's", compared.threads);
+    let plain_ms = compared.plain_best_s() * 1e3;
+    Ok(Bar::new("C", name, compared.ratio(), Better::Lower, 1.1).ceiling(plain_ms, "ms"))
 }
 
 /// A bar of the models, whose values have no ceiling of this machine but a best possible value.

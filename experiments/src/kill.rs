@@ -9,7 +9,7 @@ use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_process};
 use serde_json::json;
 
@@ -90,6 +90,9 @@ pub(crate) fn campaign(
     for number in 1..=kills + 1 {
         let mut life = Life::start(launcher, ranks, dir.path())?;
         let began = life.begin(ranks);
+        if number == 1 {
+            began.as_ref().map_err(|error| anyhow!("the job does not run at all: {error:#}"))?;
+        }
         let text = match &began {
             Ok(step) => format!("begins after step {step}, {acknowledged} was acknowledged"),
             Err(error) => format!("{error:#}"),

@@ -29,6 +29,9 @@ pub const FILE: &str = "standfast.toml";
 pub const PREFIX: &str = "STANDFAST_";
 /// Names a configuration file to read instead of `standfast.toml`.
 const FILE_VARIABLE: &str = "STANDFAST_CONFIG";
+/// Variables that begin with [`PREFIX`] and are no settings: the file to read, where the corpus of
+/// real pages lies, what the preload library is told, and what only tests look at.
+const NO_SETTINGS: [&str; 4] = ["CONFIG", "CORPUS", "PRELOAD_*", "TEST_*"];
 
 /// Where a value came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -120,8 +123,7 @@ impl Loaded {
     fn apply_environment(&mut self, variables: &[(String, String)]) -> Result<()> {
         for (variable, text) in variables {
             let Some(name) = variable.strip_prefix(PREFIX) else { continue };
-            // Not settings: the file to read, and what only tests look at.
-            if variable == FILE_VARIABLE || name.starts_with("TEST_") {
+            if is_no_setting(name) {
                 continue;
             }
             let origin = Origin::Environment(variable.clone());
@@ -129,6 +131,13 @@ impl Loaded {
         }
         Ok(())
     }
+}
+
+fn is_no_setting(name: &str) -> bool {
+    NO_SETTINGS.iter().any(|pattern| match pattern.strip_suffix('*') {
+        Some(start) => name.starts_with(start),
+        None => name == *pattern,
+    })
 }
 
 /// Splits `name=value; name=value` (or one per line) as `sf_init` takes it.
@@ -180,6 +189,19 @@ mod tests {
             parse_options("codek").unwrap_err().to_string(),
         ];
         assert!(texts.iter().all(|text| text.contains("codek")), "{texts:?}");
+    }
+
+    #[test]
+    fn variables_of_other_parts_are_let_alone() {
+        let others = [
+            ("STANDFAST_CONFIG", "a.toml"),
+            ("STANDFAST_CORPUS", "pages"),
+            ("STANDFAST_PRELOAD_SIGNAL", "12"),
+        ];
+        let mut loaded = empty();
+        loaded.apply_environment(&variables(&others)).unwrap();
+        assert_eq!(loaded.config, Config::default());
+        assert!(empty().apply_environment(&variables(&[("STANDFAST_CORPUSES", "x")])).is_err());
     }
 
     #[test]
