@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use anyhow::Context;
 use serde::Serialize;
 use standfast_model::plot::Line;
 
@@ -34,8 +35,9 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 3)]
     rounds: usize,
     /// GiB of memory that the tables of all virtual ranks may take: larger jobs are left out
-    #[arg(long, default_value_t = 5.0)]
-    memory: f64,
+    /// [default: three quarters of what is free]
+    #[arg(long)]
+    memory: Option<f64>,
 }
 
 /// One point of the figure.
@@ -101,9 +103,10 @@ fn ways(args: &Args) -> impl Iterator<Item = Way> {
 
 fn curve(args: &Args, way: Way) -> anyhow::Result<Vec<Point>> {
     let mut points = Vec::new();
+    let most = args.memory.map_or_else(free_gib, Ok)?;
     for ranks in doublings(args.ranks) {
         let gib = ranks as f64 * bytes(way, args.pages) / f64::from(1 << 30);
-        if gib > args.memory {
+        if gib > most {
             args.report.note(
                 NAME,
                 &format!(
@@ -131,6 +134,14 @@ fn point(way: Way, ranks: usize, pages: usize, outcome: &Outcome) -> Point {
         stored_pages: outcome.total(),
         true_pages: (ranks * pages) as u64,
     }
+}
+
+/// Three quarters of the memory that programs could get now.
+fn free_gib() -> anyhow::Result<f64> {
+    let text = std::fs::read_to_string("/proc/meminfo")?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kib = line.and_then(|line| line.split_whitespace().next()).context("no MemAvailable")?;
+    Ok(0.75 * kib.parse::<f64>()? / f64::from(1 << 20))
 }
 
 /// 1, 2, 4 and so on.
