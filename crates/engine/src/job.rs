@@ -16,6 +16,7 @@ use standfast_format::{AttemptId, JobId, Kind, Level, Manifest, Rank, StoreHeade
 use standfast_restart::{Inventory, Rebuild, read_header};
 use standfast_store::{Lock, LockGuard, Store};
 
+use crate::busy;
 use crate::checkpoint::capture::{Capturer, Order};
 use crate::checkpoint::commit::{CommitSettings, Committed, Committer, Work};
 use crate::checkpoint::snapshot::UnderWay;
@@ -279,6 +280,7 @@ impl Job {
 
     /// Takes a checkpoint and notes how long the program was held up.
     pub(crate) fn take(&self, core: &mut Core, version: Option<Version>) -> Result<Version> {
+        let _busy = busy::hold(&*self.store);
         let begun = self.since_open();
         core.settle();
         let ready = self.board.untold().map_or(Ok(()), Err);

@@ -33,6 +33,7 @@
 //! program starts as always and asks for its state.
 
 mod allocation;
+mod busy;
 mod checkpoint;
 pub mod config;
 mod error;

@@ -19,6 +19,7 @@ use standfast_format::{Image, Kind, Manifest, Rank, SegmentRef, Version};
 use standfast_restart::{Inventory, MemorySink, Rebuild, read_image};
 use standfast_store::Lock;
 
+use crate::busy;
 use crate::config;
 use crate::error::{Error, Result};
 use crate::exchange::{Exchange, Source};
@@ -41,6 +42,7 @@ impl Job {
     /// Restores every protected region from a checkpoint: the given one, or the newest that is
     /// whole. `Kind::Missing` means that there is nothing to restart from: a fresh start.
     pub fn restart(&self, version: Option<Version>) -> Result<Restarted> {
+        let _busy = busy::hold(&*self.store);
         let mut core = self.core();
         core.settle();
         core.rest_tracking();

@@ -32,6 +32,7 @@ use standfast_store::{Lock, Store, keep_signals_away};
 
 use super::capture::{Draft, Order, elapsed_ns};
 use super::told::Told;
+use crate::busy;
 use crate::error::{Error, Result};
 use crate::failpoint;
 use crate::progress::{Board, Progress};
@@ -124,6 +125,7 @@ impl Committer {
         let run = move || {
             keep_signals_away();
             for (work, sequence, mut inventory) in queue {
+                let _busy = busy::hold(&*own.store);
                 let sealed = work.draft().map(|draft| seal(draft, sequence));
                 let step = match (sealed, &team) {
                     (Ok(sealed), Some(team)) => {
@@ -405,7 +407,7 @@ fn prune_beyond(
     replaced: bool,
     inventory: &mut Inventory,
 ) -> (Vec<SegmentId>, Result<()>) {
-    let keep = Keep { newest: keep as usize, ..Keep::default() };
+    let mut keep = Keep { newest: keep as usize, ..Keep::default() };
     let beyond = keep.newest != 0 && inventory.checkpoints.len() > keep.newest;
     if !beyond && !replaced {
         return (Vec::new(), Ok(()));
@@ -416,6 +418,7 @@ fn prune_beyond(
         Err(error) if error.kind() == Kind::Busy => return (Vec::new(), Ok(())),
         Err(error) => return (Vec::new(), Err(error.into())),
     };
+    keep.versions = prune::kept_by_others(store, inventory, &keep);
     let plan = match store.list("") {
         Ok(objects) => prune::plan(inventory, &objects, &keep),
         Err(error) => return (Vec::new(), Err(error.into())),
