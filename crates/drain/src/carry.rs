@@ -3,8 +3,8 @@
 //! ```text
 //! lock the checkpoint -> header (first time) -> segments -> images -> manifest
 //! ```
-//! The target takes no lock: one drain at a time holds [`Lock::Drain`] of the local store, and no
-//! one else writes there. A lock in an object store would outlive a killed drain.
+//! A global target takes no lock: one drain at a time holds [`Lock::Drain`] of the local store, and
+//! no one else writes there. A lock in an object store would outlive a killed drain.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -39,43 +39,66 @@ pub struct Carried {
     pub version: Version,
     /// Segments that were sent, not counting those that were there.
     pub segments: usize,
-    /// What those segments took in the local store.
-    pub local_bytes: u64,
-    /// What they take in the target.
-    pub global_bytes: u64,
+    /// What those segments take where they came from.
+    pub from_bytes: u64,
+    /// What they take where they are now.
+    pub to_bytes: u64,
 }
 
-/// A local store and the place its checkpoints are drained to.
+/// A store and the place its checkpoints are carried to.
 pub struct Drain<'a> {
-    local: &'a dyn Store,
-    global: &'a dyn Store,
+    from: &'a dyn Store,
+    to: &'a dyn Store,
     header: StoreHeader,
     encoding: Encoding,
+    /// What a checkpoint has reached when it has arrived.
+    level: Level,
     _alone: LockGuard,
 }
 
 impl<'a> Drain<'a> {
-    /// Begins to drain one store to another; only one may at a time.
-    pub fn open(
-        local: &'a dyn Store,
-        global: &'a dyn Store,
-        encoding: Encoding,
-    ) -> Result<Self> {
+    /// Begins to drain a local store to a global one; only one may at a time.
+    pub fn open(local: &'a dyn Store, global: &'a dyn Store, encoding: Encoding) -> Result<Self> {
         let header = read_header(local)?;
         let alone = local.lock(Lock::Drain)?;
-        let drain = Self { local, global, header, encoding, _alone: alone };
-        drain.check_target()?;
-        Ok(drain)
+        Self::checked(Self {
+            from: local,
+            to: global,
+            header,
+            encoding,
+            level: Level::Global,
+            _alone: alone,
+        })
     }
 
-    /// What the local store offers now.
-    pub fn local(&self) -> Result<Vec<Manifest>> {
-        Ok(Inventory::read(self.local)?.checkpoints)
+    /// Begins to fetch checkpoints from a global store; no job may be using the local one.
+    pub fn back(global: &'a dyn Store, local: &'a dyn Store, threads: usize) -> Result<Self> {
+        let header = read_header(global)?;
+        let alone = local.lock(Lock::Writer)?;
+        let encoding = Encoding { codec: CodecSpec::NONE, filter: FilterChoice::Auto, threads };
+        Self::checked(Self {
+            from: global,
+            to: local,
+            header,
+            encoding,
+            level: Level::Local,
+            _alone: alone,
+        })
+    }
+
+    fn checked(self) -> Result<Self> {
+        self.check_target()?;
+        Ok(self)
+    }
+
+    /// What there is to carry.
+    pub fn offered(&self) -> Result<Vec<Manifest>> {
+        Ok(Inventory::read(self.from)?.checkpoints)
     }
 
     /// What has arrived.
-    pub fn global(&self) -> Result<Vec<Manifest>> {
-        match Inventory::read(self.global) {
+    pub fn arrived(&self) -> Result<Vec<Manifest>> {
+        match Inventory::read(self.to) {
             Ok(inventory) => Ok(inventory.checkpoints),
             Err(standfast_restart::Error::NoStore { .. }) => Ok(Vec::new()),
             Err(error) => Err(error.into()),
@@ -84,25 +107,47 @@ impl<'a> Drain<'a> {
 
     /// Carries one checkpoint over. What the target has already is not sent again.
     pub fn carry(&self, manifest: &Manifest, flow: &Flow<'_>) -> Result<Carried> {
+        self.carry_while(manifest, flow, &|_| true)
+    }
+
+    /// The same, but gives it up between two segments if, told the bytes that are still to be
+    /// dealt with, `go_on` says no.
+    pub fn carry_while(
+        &self,
+        manifest: &Manifest,
+        flow: &Flow<'_>,
+        go_on: &dyn Fn(u64) -> bool,
+    ) -> Result<Carried> {
         let version = manifest.version;
-        let _kept = self.local.lock(Lock::Keep(version.0))?;
-        self.carry_locked(manifest, flow).map_err(|error| match error.kind() {
+        let _kept = self.from.lock(Lock::Keep(version.0))?;
+        self.carry_locked(manifest, flow, go_on).map_err(|error| match error.kind() {
             Kind::Missing if !self.is_still_here(manifest) => Error::Gone { version },
             _ => error,
         })
     }
 
-    fn carry_locked(&self, manifest: &Manifest, flow: &Flow<'_>) -> Result<Carried> {
+    fn carry_locked(
+        &self,
+        manifest: &Manifest,
+        flow: &Flow<'_>,
+        go_on: &dyn Fn(u64) -> bool,
+    ) -> Result<Carried> {
         let version = manifest.version;
         if !self.is_still_here(manifest) {
             return Err(Error::Gone { version });
         }
         self.put_header()?;
-        let mut known = known(&self.global()?);
-        let mut carried = Carried { version, segments: 0, local_bytes: 0, global_bytes: 0 };
+        let arrived = self.arrived()?;
+        let mut left = lack(manifest, &arrived);
+        let mut known = known(&arrived);
+        let mut carried = Carried { version, segments: 0, from_bytes: 0, to_bytes: 0 };
         for wanted in &manifest.segments {
             if let Entry::Vacant(place) = known.entry(wanted.id) {
+                if !go_on(left) {
+                    return Err(Error::TooSlow { version });
+                }
                 place.insert(self.bring(wanted, flow, &mut carried)?);
+                left = left.saturating_sub(wanted.file_bytes);
             }
         }
         self.commit(manifest, &known, flow)?;
@@ -117,16 +162,15 @@ impl<'a> Drain<'a> {
         carried: &mut Carried,
     ) -> Result<SegmentRef> {
         flow.pass()?;
-        let reader = SegmentReader::open(self.local, self.header.id, wanted)?;
-        if let Some(found) = segment::found(self.global, &self.header, reader.index(), wanted)? {
+        let reader = SegmentReader::open(self.from, self.header.id, wanted)?;
+        if let Some(found) = segment::found(self.to, &self.header, reader.index(), wanted)? {
             flow.read(wanted.file_bytes);
             return Ok(found);
         }
-        let sent =
-            segment::carry(&reader, wanted, &self.header, self.global, &self.encoding, flow)?;
+        let sent = segment::carry(&reader, wanted, &self.header, self.to, &self.encoding, flow)?;
         carried.segments += 1;
-        carried.local_bytes += wanted.file_bytes;
-        carried.global_bytes += sent.file_bytes;
+        carried.from_bytes += wanted.file_bytes;
+        carried.to_bytes += sent.file_bytes;
         Ok(sent)
     }
 
@@ -144,16 +188,16 @@ impl<'a> Drain<'a> {
         for image in &manifest.images {
             flow.pass()?;
             let rank = image.rank;
-            let mut image = read_image(self.local, manifest, rank)?;
+            let mut image = read_image(self.from, manifest, rank)?;
             image.segments = there(&image.segments);
             let (bytes, digest) = image.encode();
-            self.global.put(&name::image(manifest.version, manifest.attempt, rank), &bytes)?;
+            self.to.put(&name::image(manifest.version, manifest.attempt, rank), &bytes)?;
             images.push(ImageRef { rank, file_bytes: bytes.len() as u64, digest });
             flow.sent(bytes.len() as u64)?;
         }
         let segments = there(&manifest.segments);
-        let manifest = Manifest { level: Level::Global, images, segments, ..manifest.clone() };
-        self.global.put(&name::manifest(manifest.version, Level::Global), &manifest.encode())?;
+        let manifest = Manifest { level: self.level, images, segments, ..manifest.clone() };
+        self.to.put(&name::manifest(manifest.version, self.level), &manifest.encode())?;
         Ok(())
     }
 
@@ -161,7 +205,7 @@ impl<'a> Drain<'a> {
         if self.check_target()? {
             return Ok(());
         }
-        match self.global.put_new(name::STORE, &self.header.encode()) {
+        match self.to.put_new(name::STORE, &self.header.encode()) {
             Err(error) if error.kind() == Kind::Busy => self.check_target().map(drop),
             put => Ok(put?),
         }
@@ -169,9 +213,9 @@ impl<'a> Drain<'a> {
 
     /// Whether the target is a store already; one of another job is refused.
     fn check_target(&self) -> Result<bool> {
-        match read_header(self.global) {
+        match read_header(self.to) {
             Ok(header) if header.id == self.header.id => Ok(true),
-            Ok(_) => Err(Error::OtherJob { place: self.global.describe() }),
+            Ok(_) => Err(Error::OtherJob { place: self.to.describe() }),
             Err(standfast_restart::Error::NoStore { .. }) => Ok(false),
             Err(error) => Err(error.into()),
         }
@@ -179,7 +223,7 @@ impl<'a> Drain<'a> {
 
     fn is_still_here(&self, manifest: &Manifest) -> bool {
         // What cannot be read now is not known to be gone.
-        Inventory::read(self.local).map_or(true, |inventory| {
+        Inventory::read(self.from).map_or(true, |inventory| {
             let mut here = inventory.checkpoints.iter();
             here.any(|own| own.version == manifest.version && own.attempt == manifest.attempt)
         })
@@ -192,7 +236,7 @@ fn known(checkpoints: &[Manifest]) -> HashMap<SegmentId, SegmentRef> {
     all.map(|segment| (segment.id, *segment)).collect()
 }
 
-/// Bytes of segments that a checkpoint needs and a target lacks, as they lie in the local store.
+/// Bytes of segments that a checkpoint needs and a target lacks, as they lie where they come from.
 pub fn lack(manifest: &Manifest, global: &[Manifest]) -> u64 {
     let known = known(global);
     let lacking = manifest.segments.iter().filter(|segment| !known.contains_key(&segment.id));

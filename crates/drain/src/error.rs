@@ -24,8 +24,14 @@ pub enum Error {
         place: String,
     },
     /// The checkpoint was pruned while it was on its way.
-    #[error("checkpoint {version} is no longer in the local store")]
+    #[error("checkpoint {version} was pruned while it was on its way")]
     Gone {
+        /// Which one.
+        version: Version,
+    },
+    /// At the rate so far it will not arrive in time, and another one may.
+    #[error("checkpoint {version} would not arrive in time")]
+    TooSlow {
         /// Which one.
         version: Version,
     },
@@ -45,7 +51,7 @@ impl Error {
             Error::Read(source) => source.kind(),
             Error::OtherJob { .. } => Kind::Invalid,
             Error::Gone { .. } => Kind::Missing,
-            Error::Deadline | Error::Stopped => Kind::Busy,
+            Error::TooSlow { .. } | Error::Deadline | Error::Stopped => Kind::Busy,
         }
     }
 }

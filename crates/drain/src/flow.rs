@@ -41,13 +41,15 @@ pub struct Flow<'a> {
     deadline: Option<Instant>,
     stop: &'a AtomicBool,
     progress: &'a Progress,
+    began: Instant,
 }
 
 impl<'a> Flow<'a> {
     /// A flow that gives way to the ranks of a store, and ends when `stop` is set.
     pub fn new(local: &'a dyn Store, stop: &'a AtomicBool, progress: &'a Progress) -> Self {
-        let free = Mutex::new(Instant::now());
-        Self { local, rate: None, free, deadline: None, stop, progress }
+        let began = Instant::now();
+        let free = Mutex::new(began);
+        Self { local, rate: None, free, deadline: None, stop, progress, began }
     }
 
     /// Sends at most so many bytes per second.
@@ -65,6 +67,12 @@ impl<'a> Flow<'a> {
     /// Time that is left, if there is an end.
     pub fn left(&self) -> Option<Duration> {
         self.deadline.map(|end| end.saturating_duration_since(Instant::now()))
+    }
+
+    /// Bytes of the source per second so far; `None` before the first ones.
+    pub fn pace(&self) -> Option<f64> {
+        let read = self.progress.read.load(Ordering::Relaxed);
+        (read > 0).then(|| read as f64 / self.began.elapsed().as_secs_f64())
     }
 
     /// Waits until no rank is busy.

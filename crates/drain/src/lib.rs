@@ -21,8 +21,10 @@ mod carry;
 mod error;
 mod flow;
 pub mod policy;
+mod run;
 mod segment;
 
 pub use carry::{Carried, Drain, Encoding, lack};
 pub use error::{Error, Result};
 pub use flow::{Flow, Progress};
+pub use run::{Event, Until};

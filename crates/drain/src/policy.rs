@@ -25,9 +25,9 @@ pub enum Policy {
 /// What is to be carried, in order.
 pub fn due<'a>(policy: Policy, local: &'a [Manifest], global: &[Manifest]) -> Vec<&'a Manifest> {
     let is_there = |manifest: &Manifest| {
-        global.iter().any(|other| {
-            other.version == manifest.version && other.attempt == manifest.attempt
-        })
+        global
+            .iter()
+            .any(|other| other.version == manifest.version && other.attempt == manifest.attempt)
     };
     let newest_there = global.iter().map(|manifest| manifest.sequence).max();
     let mut due: Vec<&Manifest> = local.iter().filter(|manifest| !is_there(manifest)).collect();
@@ -47,9 +47,8 @@ pub fn due<'a>(policy: Policy, local: &'a [Manifest], global: &[Manifest]) -> Ve
 /// time is short: the newest that will arrive in time at this rate; if none will, or nobody knows
 /// the rate yet, the newest.
 pub fn in_time(lacking: &[u64], bytes_per_s: Option<f64>, left: Duration) -> Option<usize> {
-    let fits = |bytes: &u64| {
-        bytes_per_s.is_none_or(|rate| *bytes as f64 <= rate * left.as_secs_f64())
-    };
+    let fits =
+        |bytes: &u64| bytes_per_s.is_none_or(|rate| *bytes as f64 <= rate * left.as_secs_f64());
     lacking.iter().position(fits).or((!lacking.is_empty()).then_some(0))
 }
 

@@ -98,8 +98,7 @@ impl Sending {
         );
         let index_offset = self.writer.written();
         self.writer.append(&bytes)?;
-        let footer =
-            SegmentFooter { id: index.id, index_offset, index_bytes: bytes.len() as u64 };
+        let footer = SegmentFooter { id: index.id, index_offset, index_bytes: bytes.len() as u64 };
         self.writer.append(&footer.encode())?;
         let file_bytes = self.writer.seal()?;
         Ok(SegmentRef { file_bytes, index: digest, ..*wanted })
@@ -140,7 +139,8 @@ fn read_index(to: &dyn Store, header: &StoreHeader, id: SegmentId) -> Result<Opt
         Ok(buf)
     };
     let head = read(0, SEGMENT_HEADER_BYTES)?;
-    let is_ours = SegmentHeader::decode(&head).is_ok_and(|own| own.id == id && own.job == header.id);
+    let is_ours =
+        SegmentHeader::decode(&head).is_ok_and(|own| own.id == id && own.job == header.id);
     let footer_at = file_bytes.saturating_sub(SEGMENT_FOOTER_BYTES as u64);
     let footer = SegmentFooter::decode(&read(footer_at, SEGMENT_FOOTER_BYTES)?, file_bytes);
     let (true, Ok(footer)) = (is_ours, footer) else { return Ok(None) };

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use standfast::{Job, Kind, Level, Version};
-use standfast_drain::policy::{Policy, due};
-use standfast_drain::{Carried, Drain, Encoding, Error, Flow, Progress, lack};
+use standfast_drain::policy::Policy;
+use standfast_drain::{Carried, Drain, Encoding, Error, Event, Flow, Progress, Until, lack};
 use standfast_format::name;
 use standfast_reduce::FilterChoice;
 use standfast_restart::{Inventory, check_segment};
@@ -59,15 +59,19 @@ fn encoding(codec: &str) -> Encoding {
     Encoding { codec: codec.parse().unwrap(), filter: FilterChoice::Auto, threads: 2 }
 }
 
-/// Carries what is due, the way a drain does.
+/// Carries what is due.
 fn drain(local: &dyn Store, global: &dyn Store, policy: Policy) -> Vec<Carried> {
     let (stop, progress) = (AtomicBool::new(false), Progress::default());
     let flow = Flow::new(local, &stop, &progress);
     let drain = Drain::open(local, global, encoding("zstd:3")).unwrap();
     let mut carried = Vec::new();
-    while let Some(next) = due(policy, &drain.local().unwrap(), &drain.global().unwrap()).first() {
-        carried.push(drain.carry(next, &flow).unwrap());
-    }
+    let until = Until { policy, follow: false, tries: 0 };
+    let mut tell = |event: Event<'_>| {
+        if let Event::Arrived(one, _) = event {
+            carried.push(one);
+        }
+    };
+    drain.run(&until, &flow, &mut tell).unwrap();
     carried
 }
 
@@ -97,7 +101,7 @@ fn the_newest_arrives_whole_and_another_machine_restarts_from_it() {
     let global = open(&elsewhere.path().join("job"));
     let carried = drain(&*program.store(), &global, Policy::Newest);
     assert_eq!(carried.len(), 1, "older ones are stale");
-    assert!(carried[0].global_bytes < carried[0].local_bytes);
+    assert!(carried[0].to_bytes < carried[0].from_bytes);
     assert_eq!(check(&global), [4]);
 
     let job = job(elsewhere.path());
@@ -157,11 +161,51 @@ fn damage_stays_where_it_is() {
     let global = ObjectStore::in_memory().unwrap();
     let (stop, progress) = (AtomicBool::new(false), Progress::default());
     let drain = Drain::open(&*local, &global, encoding("lz4")).unwrap();
-    let newest = drain.local().unwrap().remove(0);
+    let newest = drain.offered().unwrap().remove(0);
     let error = drain.carry(&newest, &Flow::new(&*local, &stop, &progress)).unwrap_err();
     assert_eq!(error.kind(), Kind::Corrupt, "{error}");
     assert!(global.list("segments").unwrap().is_empty());
-    assert!(drain.global().unwrap().is_empty());
+    assert!(drain.arrived().unwrap().is_empty());
+}
+
+#[test]
+fn a_damaged_checkpoint_is_passed_over_for_the_one_before() {
+    let mut program = Program::new();
+    program.run(1..=1);
+    let before = program.store().list("segments").unwrap();
+    program.run(2..=2);
+    let local = program.store();
+    let new = local.list("segments").unwrap();
+    let new = new.iter().find(|segment| !before.contains(segment)).unwrap();
+    let path = program.dir.path().join("job").join(&new.name);
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[4100] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    let global = ObjectStore::in_memory().unwrap();
+    drain(&*local, &global, Policy::Newest);
+    assert_eq!(check(&global), [1]);
+}
+
+#[test]
+fn checkpoints_come_back_to_an_empty_local_store() {
+    let mut program = Program::new();
+    program.run(1..=3);
+    let global = ObjectStore::in_memory().unwrap();
+    drain(&*program.store(), &global, Policy::Every(1));
+    let elsewhere = TempDir::new().unwrap();
+    let local = open(&elsewhere.path().join("job"));
+    let (stop, progress) = (AtomicBool::new(false), Progress::default());
+    let flow = Flow::new(&local, &stop, &progress);
+    let fetch = Drain::back(&global, &local, 2).unwrap();
+    let newest = fetch.offered().unwrap().remove(0);
+    fetch.carry(&newest, &flow).unwrap();
+    drop(fetch);
+    assert_eq!(check(&local), [3]);
+    assert_eq!(Inventory::read(&local).unwrap().checkpoints[0].level, Level::Local);
+    // The job goes on there, and what it stores refers to what was fetched.
+    program.dir = elsewhere;
+    program.run(4..=4);
+    assert_eq!(check(&*program.store()), [4, 3]);
 }
 
 #[test]

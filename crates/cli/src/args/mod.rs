@@ -1,6 +1,7 @@
 //! Every command and option, defined once: parsing, help, man pages and completions come from
 //! here. What helps people further (examples, JSON lines, exit codes) is in [`crate::manual`].
 
+mod drain;
 mod plan;
 mod quantity;
 mod run;
@@ -10,6 +11,7 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use crate::manual;
+pub(crate) use drain::{DrainArgs, FetchArgs};
 pub(crate) use plan::PlanArgs;
 pub(crate) use run::{RestartFrom, RunArgs};
 
@@ -59,6 +61,10 @@ pub(crate) enum Command {
     Export(ExportArgs),
     /// Remove old checkpoints and what only they needed
     Prune(PruneArgs),
+    /// Carry checkpoints to global storage, beside the running job or after its death
+    Drain(DrainArgs),
+    /// Bring a checkpoint back from global storage
+    Fetch(FetchArgs),
     /// Print every effective setting and where it came from
     Config(ConfigArgs),
     /// Measure this machine's ceilings and what each stage reaches of them

@@ -2,6 +2,7 @@
 
 mod damage;
 mod demo;
+mod drain;
 mod export;
 mod fixture;
 mod looking;

@@ -88,9 +88,13 @@ fn last_errno() -> Errno {
 /// in a directory that it cannot write, nobody like it can prune either.
 fn open(tree: &Tree, file_name: &str, lock: Lock) -> Result<Option<(File, bool)>> {
     let flags = OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let read_write = flags | OFlags::RDWR | OFlags::CREATE;
+    // Who only asks leaves no file behind, and where there is none nobody holds anything.
+    let asks = matches!(lock, Lock::Idle | Lock::Drop(_));
+    let create = if asks { OFlags::empty() } else { OFlags::CREATE };
+    let read_write = flags | OFlags::RDWR | create;
     match rustix::fs::openat(&**tree.root(), file_name, read_write, Mode::from_raw_mode(0o666)) {
         Ok(fd) => return Ok(Some((File::from(fd), true))),
+        Err(Errno::NOENT) if asks => return Ok(None),
         Err(Errno::ROFS | Errno::ACCESS | Errno::PERM) if lock.is_shared() => {}
         Err(errno) => return Err(tree.os("lock", file_name)(errno)),
     }
