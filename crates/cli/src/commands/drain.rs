@@ -185,7 +185,7 @@ fn told(
     )?;
     let rate = output.paint(FAINT, format_args!("in {seconds:.1} s"));
     output.line(format_args!(
-        "{}  checkpoint {version}: {} sent as {} {rate}",
+        "{}  checkpoint {version}: {} carried as {} {rate}",
         output.paint(GOOD, word),
         human_bytes(from_bytes),
         human_bytes(to_bytes),
