@@ -17,8 +17,9 @@ use standfast_restart::{Inventory, Rebuild, read_header};
 use standfast_store::{Lock, LockGuard, Store};
 
 use crate::busy;
-use crate::checkpoint::capture::{Capturer, Order};
+use crate::checkpoint::capture::Capturer;
 use crate::checkpoint::commit::{CommitSettings, Committed, Committer, Work};
+use crate::checkpoint::draft::Order;
 use crate::checkpoint::snapshot::UnderWay;
 use crate::checkpoint::told::Holdings;
 use crate::config::{Loaded, key};

@@ -30,7 +30,7 @@ use standfast_format::{
 use standfast_restart::{Damaged, Inventory};
 use standfast_store::{Lock, Store, keep_signals_away};
 
-use super::capture::{Draft, Order, elapsed_ns};
+use super::draft::{Draft, Order, elapsed_ns};
 use super::told::Told;
 use crate::busy;
 use crate::error::{Error, Result};

@@ -23,8 +23,9 @@ use standfast_format::SegmentId;
 use standfast_reduce::{Fetch, Fetched, Positions};
 use standfast_restart::Inventory;
 
-use super::capture::{Capturer, Draft, Order, Taken, elapsed_ns};
+use super::capture::Capturer;
 use super::commit::Work;
+use super::draft::{Draft, Order, Taken, elapsed_ns};
 use super::storing::expected_bytes;
 use crate::config::{Capture, Mode};
 use crate::error::{Error, Result};
