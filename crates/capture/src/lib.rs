@@ -27,5 +27,5 @@ mod tracker;
 pub use absent::{Absent, Served, end_by_bus_error, system_page_bytes};
 pub use memory::Memory;
 pub use region::{Error, Region, Regions, Result};
-pub use snapshot::{Refused, Snapshot, Snapshots, Wanted};
+pub use snapshot::{Lost, Refused, Snapshot, Snapshots, Wait, Wanted};
 pub use tracker::{Dirty, Hashing, Mprotect, Span, Tracker, Uffd, Watch};

@@ -26,6 +26,12 @@ const CATALOG_BYTES_MIN: usize = 8 << 20;
 /// The catalog's hashes may take one byte of so many protected ones.
 const CATALOG_SHARE: u64 = 128;
 
+/// Tracking pays while at most one page in so many is written: beyond, hashing every page costs
+/// less than being told of each.
+const WRITTEN_SHARE_STOP: usize = 4;
+/// The same where nobody waits for hashes, but for the copy of every written page.
+const WRITTEN_SHARE_COW: usize = 32;
+
 /// What capturing remembers between checkpoints.
 pub(crate) struct Capturer {
     pub(super) config: Config,
@@ -81,7 +87,7 @@ impl Capturer {
             references: HashMap::new(),
             restored: None,
             distrusted: HashSet::new(),
-            snapshots: start_snapshots(config, team),
+            snapshots: start_snapshots(config),
             late: HashMap::new(),
             notes: Vec::new(),
             config: config.clone(),
@@ -310,10 +316,14 @@ fn start_watch(config: &Config) -> Option<Watch> {
         Track::Mprotect => Box::new(Mprotect::new()?),
         Track::Auto | Track::Uffd => Box::new(Uffd::new()?),
     };
-    Some(Watch::new(tracker, config.track != Track::Auto))
+    let written_share = match config.capture {
+        Capture::Stop => WRITTEN_SHARE_STOP,
+        Capture::Cow => WRITTEN_SHARE_COW,
+    };
+    Some(Watch::new(tracker, (config.track == Track::Auto).then_some(written_share)))
 }
 
-fn start_snapshots(config: &Config, team: &Team) -> Option<Arc<Snapshots>> {
-    let wanted = config.capture == Capture::Cow && team.size() == 1;
+fn start_snapshots(config: &Config) -> Option<Arc<Snapshots>> {
+    let wanted = config.capture == Capture::Cow;
     wanted.then(|| Snapshots::new(config.cow_pool.0 as usize))?.map(Arc::new)
 }

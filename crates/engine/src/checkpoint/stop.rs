@@ -60,13 +60,16 @@ impl Capturer {
         let dirty = self.collect_dirty(regions);
         let Some(mut watch) = self.watch.take() else { return scan(self, &dirty) };
         let new = watch.to_arm(&spans);
-        let (scanned, armed) = std::thread::scope(|scope| {
-            let arming = scope.spawn(|| new.iter().map(|span| watch.arm(*span)).collect());
+        let scanned = std::thread::scope(|scope| {
+            let watch = &mut watch;
+            let arming = scope.spawn(move || {
+                watch.part(false);
+                new.iter().for_each(|span| watch.start(*span));
+            });
             let scanned = scan(self, &dirty);
-            let armed: Vec<bool> = arming.join().expect("arming does not panic");
-            (scanned, armed)
+            arming.join().expect("arming does not panic");
+            scanned
         });
-        new.iter().zip(armed).for_each(|(span, watched)| watch.armed(*span, watched));
         self.watch = Some(watch);
         scanned
     }
