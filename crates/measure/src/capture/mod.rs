@@ -73,11 +73,33 @@ pub fn capture_bars(setting: &Setting, mut each: impl FnMut(Bar)) -> Result<()> 
     })
 }
 
+/// By what the memory is mapped: how long it takes to protect depends on nothing else.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mapped {
+    /// By huge pages, as a job's own allocations are.
+    Huge,
+    /// By small pages, as whatever a tracker has watched is.
+    Small,
+}
+
+impl Mapped {
+    /// A suffix for names.
+    fn suffix(self) -> &'static str {
+        match self {
+            Mapped::Huge => "",
+            Mapped::Small => ", small pages",
+        }
+    }
+}
+
 fn measure(setting: &Setting, each: &mut dyn FnMut(Measured)) -> Result<()> {
     let mut ground = Ground::new(setting);
     each(Measured::Figure(Figure::time("memcpy of the memory", millis(ground.copy), "ms")));
+    // While the memory is as the system gave it: watching and forking split huge pages.
+    cow::measure(setting, &mut ground, Mapped::Huge, each)?;
+    mechanism::measure(&mut ground, Mapped::Huge, each);
     tracker::measure(setting, &mut ground, each);
-    mechanism::measure(&mut ground, each);
-    cow::measure(setting, &mut ground, each)?;
+    mechanism::measure(&mut ground, Mapped::Small, each);
+    cow::measure(setting, &mut ground, Mapped::Small, each)?;
     lazy::measure(setting, &mut ground, each)
 }
