@@ -18,6 +18,7 @@
 //! ```
 
 mod absent;
+mod huge;
 mod kernel;
 mod memory;
 mod region;
@@ -25,6 +26,7 @@ mod snapshot;
 mod tracker;
 
 pub use absent::{Absent, Served, end_by_bus_error, system_page_bytes};
+pub use huge::Mender;
 pub use memory::Memory;
 pub use region::{Error, Region, Regions, Result};
 pub use snapshot::{Lost, Refused, Snapshot, Snapshots, Wait, Wanted};

@@ -120,12 +120,6 @@ pub trait Tracker: Send + Sync {
     /// Stops watching.
     fn disarm(&self, span: Span);
 
-    /// Stops watching, and undoes what watching has done to the mappings, as far as that is
-    /// possible. Takes its time; the memory must stay mapped meanwhile.
-    fn retire(&self, span: Span) {
-        self.disarm(span);
-    }
-
     /// What was written, for all regions at once.
     fn collect(&self, spans: &[Span], page_bytes: usize) -> Vec<Dirty>;
 }

@@ -8,9 +8,7 @@
 //! mapping could write unseen; and everything, while the process has pinned memory (`VmPin`),
 //! since devices write there past the page tables.
 
-use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{Dirty, Span, Tracker};
 use crate::kernel::maps::{Maps, has_pinned_memory};
@@ -18,17 +16,10 @@ use crate::kernel::pagemap::Pagemap;
 use crate::kernel::userfault::{Purpose, Userfault};
 use crate::kernel::{outer, system_page};
 
-/// Size of a huge page.
-const HUGE: usize = 2 << 20;
-/// `MADV_COLLAPSE` of Linux 6.1.
-const MADV_COLLAPSE: i32 = 25;
-
 /// Tracks by userfaultfd.
 pub struct Uffd {
     handle: Userfault,
     pagemap: Pagemap,
-    /// The huge pages of each watched span, as they were when watching began.
-    huge: Mutex<HashMap<usize, Vec<Range<usize>>>>,
 }
 
 impl Uffd {
@@ -36,12 +27,8 @@ impl Uffd {
     pub fn new() -> Option<Self> {
         let handle = Userfault::open(Purpose::NoteWrites)?;
         let pagemap = Pagemap::open().ok()?;
-        let tracker = Self { handle, pagemap, huge: Mutex::default() };
+        let tracker = Self { handle, pagemap };
         tracker.works().then_some(tracker)
-    }
-
-    fn huge(&self) -> MutexGuard<'_, HashMap<usize, Vec<Range<usize>>>> {
-        self.huge.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Tries it on a page: an old or restricted kernel may refuse only here.
@@ -65,34 +52,14 @@ impl Tracker for Uffd {
 
     fn arm(&self, span: Span) -> bool {
         let range = outer(span);
-        if range.is_empty() || !Maps::read().is_private_anonymous(&range) {
-            return false;
-        }
-        let huge = blocks(span).filter(|block| self.pagemap.is_huge(block.clone())).collect();
-        let armed =
-            self.handle.register_writes(&range).is_ok() && self.handle.protect(&range).is_ok();
-        if armed {
-            self.huge().insert(span.start, huge);
-        }
-        armed
+        !range.is_empty()
+            && Maps::read().is_private_anonymous(&range)
+            && self.handle.register_writes(&range).is_ok()
+            && self.handle.protect(&range).is_ok()
     }
 
     fn disarm(&self, span: Span) {
-        self.huge().remove(&span.start);
         self.handle.unregister(&outer(span));
-    }
-
-    /// The first write to a huge page splits it. What was one and is wholly there becomes one again.
-    fn retire(&self, span: Span) {
-        let huge = self.huge().remove(&span.start).unwrap_or_default();
-        self.disarm(span);
-        for block in huge {
-            let mut absent = false;
-            let looked = self.pagemap.each_foreign(block.clone(), |_| absent = true);
-            if looked.is_ok() && !absent && !self.pagemap.is_huge(block.clone()) {
-                collapse(&block);
-            }
-        }
     }
 
     fn collect(&self, spans: &[Span], page_bytes: usize) -> Vec<Dirty> {
@@ -118,18 +85,6 @@ impl Tracker for Uffd {
         }
         dirty
     }
-}
-
-/// Where whole huge pages may lie in a span.
-fn blocks(span: Span) -> impl Iterator<Item = Range<usize>> {
-    let start = span.start.next_multiple_of(HUGE);
-    (start..span.end() / HUGE * HUGE).step_by(HUGE).map(|block| block..block + HUGE)
-}
-
-/// Maps a range by a huge page, if the kernel has one to spare.
-fn collapse(range: &Range<usize>) {
-    // SAFETY: changes how memory is mapped, and never what it holds.
-    let _ = unsafe { libc::madvise(range.start as *mut _, range.len(), MADV_COLLAPSE) };
 }
 
 /// Joins ranges that overlap.

@@ -96,19 +96,19 @@ impl Watch {
     }
 
     /// Stops watching the regions for which it does not pay. Takes time in proportion to them, so
-    /// nobody should wait for it. `mend`: also undoes what watching has done to their mappings,
-    /// which takes longer; the regions must stay mapped meanwhile.
-    pub fn part(&mut self, mend: bool) {
+    /// nobody should wait for it.
+    pub fn part(&mut self) {
         for (start, region) in &mut self.regions {
             if matches!(region.state, State::Parting) {
-                let span = Span { start: *start, bytes: region.bytes };
-                match mend {
-                    true => self.tracker.retire(span),
-                    false => self.tracker.disarm(span),
-                }
+                self.tracker.disarm(Span { start: *start, bytes: region.bytes });
                 region.rest();
             }
         }
+    }
+
+    /// Whether a region is watched.
+    pub fn is_watching(&self, span: Span) -> bool {
+        self.is_armed(span)
     }
 
     /// Stops watching everything, until it is armed again.

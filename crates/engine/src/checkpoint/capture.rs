@@ -8,7 +8,9 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use standfast_capture::{Dirty, Mprotect, Region, Regions, Snapshots, Span, Tracker, Uffd, Watch};
+use standfast_capture::{
+    Dirty, Mender, Mprotect, Region, Regions, Snapshots, Span, Tracker, Uffd, Watch,
+};
 use standfast_format::{Rank, SegmentId, SegmentIndex, SegmentRef, StoreHeader};
 use standfast_pack::{PackSettings, Packer, SegmentReader, SegmentSettings};
 use standfast_reduce::{Catalog, PageHasher, PageRef, Positions, Scanner};
@@ -58,6 +60,8 @@ pub(crate) struct Capturer {
     distrusted: HashSet<SegmentId>,
     /// Takes snapshots, where checkpoints are taken so.
     pub(super) snapshots: Option<Arc<Snapshots>>,
+    /// Keeps what is protected fast to protect.
+    pub(super) mender: Mender,
     /// Pages that may have changed without anybody asking the tracker for them again, by region.
     pub(super) late: HashMap<String, Dirty>,
     /// Why the next checkpoint stops the program although it should not.
@@ -88,6 +92,7 @@ impl Capturer {
             restored: None,
             distrusted: HashSet::new(),
             snapshots: start_snapshots(config),
+            mender: Mender::default(),
             late: HashMap::new(),
             notes: Vec::new(),
             config: config.clone(),

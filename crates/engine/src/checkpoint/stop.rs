@@ -63,7 +63,7 @@ impl Capturer {
         let scanned = std::thread::scope(|scope| {
             let watch = &mut watch;
             let arming = scope.spawn(move || {
-                watch.part(false);
+                watch.part();
                 new.iter().for_each(|span| watch.start(*span));
             });
             let scanned = scan(self, &dirty);

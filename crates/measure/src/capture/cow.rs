@@ -58,8 +58,10 @@ pub(super) fn measure(
         each(Measured::Figure(share_figure(ground, &what, least)));
         // The first time that so much changes it is copied, from then on it is protected.
         each(Measured::Figure(share_figure(ground, &format!("{what}, the longest"), most)));
-        let name = format!("cow blocked, {what}, share of memcpy");
-        each(Measured::Bar(ground.bar(name, least, goal)));
+        if mapped == Mapped::Huge {
+            let name = format!("cow blocked, {what}, share of memcpy");
+            each(Measured::Bar(ground.bar(name, least, goal)));
+        }
     }
     if mapped == Mapped::Small {
         job.unprotect("memory")?;

@@ -46,6 +46,7 @@ impl Capturer {
             given_up.error
         })?;
         self.watch_anew(&regions, &shielded, &positions);
+        self.mend(&regions);
         let mut draft = self.draft(&regions, order, started, positions, taken);
         draft.stats.blocked_ns = blocked_ns;
         Ok(draft)
@@ -83,7 +84,7 @@ impl Capturer {
     /// until now, and finds out which pages of those were written before.
     fn watch_anew(&mut self, regions: &Regions, shielded: &[bool], positions: &[Positions]) {
         let Some(mut watch) = self.watch.take() else { return };
-        watch.part(true);
+        watch.part();
         let spans: Vec<Span> = regions.iter().map(Region::span).collect();
         let new = watch.to_arm(&spans);
         for (at, region) in regions.iter().enumerate() {
@@ -95,6 +96,15 @@ impl Capturer {
             self.late.insert(region.name().to_owned(), late);
         }
         self.watch = Some(watch);
+    }
+
+    /// Puts huge pages together where nobody watches: there the next snapshot protects memory.
+    fn mend(&mut self, regions: &Regions) {
+        let watch = self.watch.as_ref();
+        let watched = |span: &Span| watch.is_some_and(|watch| watch.is_watching(*span));
+        let spans: Vec<Span> =
+            regions.iter().map(Region::span).filter(|span| !watched(span)).collect();
+        self.mender.mend(&spans);
     }
 
     /// The pages that are not what was captured.
