@@ -17,8 +17,9 @@ use standfast_restart::{Inventory, Rebuild, read_header};
 use standfast_store::{Lock, LockGuard, Store};
 
 use crate::busy;
-use crate::checkpoint::capture::{Capturer, Order};
+use crate::checkpoint::capture::Capturer;
 use crate::checkpoint::commit::{CommitSettings, Committed, Committer, Work};
+use crate::checkpoint::draft::Order;
 use crate::checkpoint::snapshot::UnderWay;
 use crate::checkpoint::told::Holdings;
 use crate::config::{Loaded, key};
@@ -489,9 +490,9 @@ fn agree_on_attempt(team: &Team, wanted: Result<Version>) -> Result<Order> {
     }
 }
 
-/// Settings that shape what ranks write together.
-const COMMON_SETTINGS: [&str; 7] =
-    ["store", "job", "page", "hash", "mode", "strategy", "threshold"];
+/// Settings that shape what ranks write together, and in which calls they talk.
+const COMMON_SETTINGS: [&str; 9] =
+    ["store", "job", "page", "hash", "mode", "strategy", "threshold", "capture", "restart"];
 
 fn agree_on_settings(team: &Team, loaded: &Loaded) -> Result<()> {
     let show = |name: &str| key(name).map(|key| (key.show)(&loaded.config)).unwrap_or_default();

@@ -33,6 +33,7 @@
 //! program starts as always and asks for its state.
 
 mod allocation;
+mod arrive;
 mod busy;
 mod checkpoint;
 pub mod config;

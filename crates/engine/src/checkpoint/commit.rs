@@ -30,7 +30,7 @@ use standfast_format::{
 use standfast_restart::{Damaged, Inventory};
 use standfast_store::{Lock, Store, keep_signals_away};
 
-use super::capture::{Draft, Order, elapsed_ns};
+use super::draft::{Draft, Order, elapsed_ns};
 use super::told::Told;
 use crate::busy;
 use crate::error::{Error, Result};
@@ -89,6 +89,8 @@ struct Sealed {
 enum Step {
     /// The other ranks must be asked, which the thread may not.
     Sealed(Box<Sealed>),
+    /// The other ranks must be told that there is no draft of this version.
+    Failed(Version, Error),
     Settled(Box<Settled>),
 }
 
@@ -96,14 +98,17 @@ enum Step {
 pub(crate) enum Work {
     Draft(Box<Draft>),
     /// A snapshot of this version, from which the draft is still to be made.
-    Snapshot(Version, Box<dyn FnOnce() -> Result<Draft> + Send>),
+    Snapshot(Version, TakeIn),
 }
 
+/// Makes a draft of a snapshot, together with the other ranks where a thread may talk to them.
+pub(crate) type TakeIn = Box<dyn FnOnce(Option<&Team>) -> Result<Draft> + Send>;
+
 impl Work {
-    fn draft(self) -> std::result::Result<Draft, (Version, Error)> {
+    fn draft(self, team: Option<&Team>) -> std::result::Result<Draft, (Version, Error)> {
         match self {
             Work::Draft(draft) => Ok(*draft),
-            Work::Snapshot(version, take_in) => take_in().map_err(|error| (version, error)),
+            Work::Snapshot(version, take_in) => take_in(team).map_err(|error| (version, error)),
         }
     }
 }
@@ -126,13 +131,14 @@ impl Committer {
             keep_signals_away();
             for (work, sequence, mut inventory) in queue {
                 let _busy = busy::hold(&*own.store);
-                let sealed = work.draft().map(|draft| seal(draft, sequence));
-                let step = match (sealed, &team) {
-                    (Ok(sealed), Some(team)) => {
-                        Step::Settled(Box::new(own.conclude(team, sealed, &mut inventory)))
-                    }
-                    (Ok(sealed), None) => Step::Sealed(Box::new(sealed)),
-                    (Err((version, error)), _) => Step::Settled(Box::new(own.fail(version, error))),
+                let sealed = work.draft(team.as_ref()).map(|draft| seal(draft, sequence));
+                let step = match sealed {
+                    Ok(sealed) => Step::Sealed(Box::new(sealed)),
+                    Err((version, error)) => Step::Failed(version, error),
+                };
+                let step = match &team {
+                    Some(team) => Step::Settled(Box::new(own.finish(team, step, &mut inventory))),
+                    None => step,
                 };
                 if done.send((step, inventory)).is_err() {
                     return;
@@ -161,11 +167,7 @@ impl Committer {
     /// not talk to other ranks.
     pub(crate) fn settle(&self, team: &Team) -> (Settled, Inventory) {
         let (step, mut inventory) = self.steps.recv().expect("the committer answers every draft");
-        let settled = match step {
-            Step::Settled(settled) => *settled,
-            Step::Sealed(sealed) => self.settings.conclude(team, *sealed, &mut inventory),
-        };
-        (settled, inventory)
+        (self.settings.finish(team, step, &mut inventory), inventory)
     }
 }
 
@@ -218,6 +220,15 @@ struct Part {
 }
 
 impl CommitSettings {
+    /// What is left of a step. Collective unless it is settled.
+    fn finish(&self, team: &Team, step: Step, inventory: &mut Inventory) -> Settled {
+        match step {
+            Step::Settled(settled) => *settled,
+            Step::Sealed(sealed) => self.conclude(team, *sealed, inventory),
+            Step::Failed(version, error) => self.fail(team, version, error),
+        }
+    }
+
     /// Steps 2 to 5, and the news for whoever waits. Collective.
     fn conclude(&self, team: &Team, sealed: Sealed, inventory: &mut Inventory) -> Settled {
         let version = sealed.version;
@@ -234,8 +245,10 @@ impl CommitSettings {
         Settled { begun, outcome }
     }
 
-    /// The news that a snapshot could not be taken in.
-    fn fail(&self, version: Version, error: Error) -> Settled {
+    /// The news that a snapshot could not be taken in. Collective: the others have come to step 2.
+    fn fail(&self, team: &Team, version: Version, error: Error) -> Settled {
+        let told = team.gather_all::<Vec<SegmentRef>>(Err(error.clone()));
+        let error = told.err().unwrap_or(error);
         self.board.set(version, Progress::Failed(error.clone()));
         Settled { begun: Vec::new(), outcome: Err(error) }
     }

@@ -23,7 +23,10 @@
 pub(crate) mod capture;
 pub(crate) mod commit;
 mod describe;
+pub(crate) mod draft;
 mod sharing;
 pub(crate) mod snapshot;
+mod stop;
 mod storing;
+mod together;
 pub(crate) mod told;

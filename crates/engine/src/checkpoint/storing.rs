@@ -47,7 +47,13 @@ impl Consume for Storing<'_> {
         }
     }
 
-    fn unseen(&mut self, region: usize, bytes: &[u8], hash: &mut [u8]) -> Result<PageRef> {
+    fn unseen(
+        &mut self,
+        region: usize,
+        _page: usize,
+        bytes: &[u8],
+        hash: &mut [u8],
+    ) -> Result<PageRef> {
         self.make_room()?;
         self.batch.stage(bytes, self.elements[region], hash)?;
         match self.find_or_enter(hash) {
@@ -66,6 +72,12 @@ impl Storing<'_> {
         let segment = self.begun.len() as u32 - 1;
         let slot = self.batch.slots().expect("a page was stored") - 1;
         Place { segment, slot }
+    }
+
+    /// So many pages are still to come.
+    pub(super) fn expect_pages(&mut self, pages: usize) {
+        self.catalog.reserve(pages);
+        self.expected_bytes = pages as u64 * self.segment_bytes / u64::from(self.slots_max);
     }
 
     fn find_or_enter(&mut self, hash: &[u8]) -> Found {
