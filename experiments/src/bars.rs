@@ -8,9 +8,10 @@ use standfast_measure::{Bar, Better, Setting};
 /// Measure every bar.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Only these capabilities: A spine, B deduplication across ranks, C capture, G models and planner
+    /// Only these capabilities: A spine, B deduplication across ranks, C capture, D the write path,
+    /// G models and planner
     /// (others follow as they are built)
-    #[arg(long, value_delimiter = ',', value_parser = ["A", "B", "C", "G"])]
+    #[arg(long, value_delimiter = ',', value_parser = ["A", "B", "C", "D", "G"])]
     only: Vec<String>,
     /// Fewer repetitions and random machines: under a minute per letter
     #[arg(long)]
@@ -50,6 +51,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if wanted("C") {
         standfast_measure::capture_bars(&setting, &mut each).context("capturing memory")?;
         each(preload(args.quick).context("allocating through the preload library")?);
+    }
+    if wanted("D") {
+        let corpus = args.corpus.as_deref();
+        crate::pipeline::bars::bars(args.quick, corpus, &mut each)
+            .context("compressing in a pipeline")?;
     }
     if wanted("G") {
         let bars = standfast_model::bars::bars(args.quick).context("checking the models")?;

@@ -7,6 +7,7 @@ mod bars;
 mod dedup;
 mod kill;
 mod mpi;
+mod pipeline;
 mod report;
 
 use clap::{Parser, Subcommand};
@@ -29,6 +30,7 @@ enum Experiment {
     DedupCorpus(dedup::corpus::Args),
     KillRanks(kill::Args),
     MpiRank(mpi::rank::Args),
+    Pipeline(pipeline::Args),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -40,5 +42,6 @@ fn main() -> anyhow::Result<()> {
         Experiment::DedupCorpus(args) => dedup::corpus::run(&args),
         Experiment::KillRanks(args) => kill::run(&args),
         Experiment::MpiRank(args) => mpi::rank::run(&args),
+        Experiment::Pipeline(args) => pipeline::run(&args),
     }
 }

@@ -70,6 +70,7 @@ mod tests {
             images: vec![],
             segments: vec![],
             stats: Stats::default(),
+            writes: vec![],
         }
     }
 

@@ -175,6 +175,7 @@ mod tests {
             images: vec![],
             segments: segments.iter().map(reference).collect(),
             stats: Stats::default(),
+            writes: vec![],
         }
     }
 

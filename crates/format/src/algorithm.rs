@@ -48,6 +48,10 @@ pub enum FilterKind {
     Shuffle4 = 1,
     /// Byte planes of 8-byte elements.
     Shuffle8 = 2,
+    /// Byte planes of what each 4-byte element differs from the one before.
+    Delta4 = 3,
+    /// Byte planes of what each 8-byte element differs from the one before.
+    Delta8 = 4,
 }
 
 macro_rules! numbered {
@@ -84,7 +88,15 @@ macro_rules! numbered {
 
 numbered!(HashKind, "hash", Xxh3 = "xxh3", Blake3 = "blake3", Sha1 = "sha1");
 numbered!(CodecKind, "codec", None = "none", Lz4 = "lz4", Zstd = "zstd", Deflate = "deflate");
-numbered!(FilterKind, "filter", None = "none", Shuffle4 = "shuffle4", Shuffle8 = "shuffle8");
+numbered!(
+    FilterKind,
+    "filter",
+    None = "none",
+    Shuffle4 = "shuffle4",
+    Shuffle8 = "shuffle8",
+    Delta4 = "delta4",
+    Delta8 = "delta8"
+);
 
 impl HashKind {
     /// Length of one page hash in bytes.

@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::id::Digest;
 
 /// Format version written by this build, and the newest it reads.
-pub const FORMAT_VERSION: u16 = 1;
+pub const FORMAT_VERSION: u16 = 2;
 
 const HEAD_BYTES: usize = 24;
 const DIGEST_BYTES: usize = 32;
@@ -38,6 +38,8 @@ pub(crate) struct Sort {
 pub(crate) struct Opened<'a> {
     /// The contents.
     pub(crate) body: &'a [u8],
+    /// The format version it was written in.
+    pub(crate) version: u16,
     /// The digest that closes the frame.
     pub(crate) digest: Digest,
     /// Bytes of the whole frame; anything behind them belongs to somebody else.
@@ -97,7 +99,7 @@ pub(crate) fn open_prefix(sort: Sort, bytes: &[u8]) -> Result<Opened<'_>> {
     if version > FORMAT_VERSION {
         return Err(Error::Version { what: sort.what, found: version, supported: FORMAT_VERSION });
     }
-    Ok(Opened { body: &covered[HEAD_BYTES..], digest, bytes: total as usize })
+    Ok(Opened { body: &covered[HEAD_BYTES..], version, digest, bytes: total as usize })
 }
 
 /// Checks a frame that must be all of `bytes`.

@@ -42,6 +42,7 @@ mod image;
 mod kind;
 mod manifest;
 pub mod name;
+mod profile;
 mod segment;
 mod store;
 
@@ -52,6 +53,7 @@ pub use id::{AttemptId, Digest, JobId, Rank, SegmentId, Version};
 pub use image::{Image, RegionImage, Run, SegmentRef};
 pub use kind::{Kind, Retry};
 pub use manifest::{ImageRef, Level, Manifest, Stats};
+pub use profile::{Tally, WRITE_BOUNDS, WRITE_CLASSES, WriteCount, Writes};
 pub use segment::{
     BLOCK_BYTES_MAX, Block, PAGE_BYTES_MAX, PAGE_BYTES_MIN, SEGMENT_FOOTER_BYTES,
     SEGMENT_HEADER_BYTES, SegmentFooter, SegmentHeader, SegmentIndex, check_page_bytes,

@@ -6,11 +6,14 @@
 //!
 //! Why a sequence besides the version: versions are chosen by the program and may go back when a
 //! run was restarted from an older checkpoint. *Newest* means last committed: largest sequence.
+//!
+//! Format 1 had no write profile: its fields end before it, and a reader finds an empty one.
 
 use crate::error::{Error, Result};
 use crate::frame::{self, Sort};
 use crate::id::{AttemptId, Digest, JobId, Rank, Version};
 use crate::image::SegmentRef;
+use crate::profile::Writes;
 
 const SORT: Sort = Sort { mark: *b"SFMANIF\0", what: "manifest" };
 
@@ -153,7 +156,15 @@ pub struct Manifest {
     pub segments: Vec<SegmentRef>,
     /// What became of the pages.
     pub stats: Stats,
+    /// How each rank's bytes were written; empty where nobody counted.
+    pub writes: Vec<Writes>,
 }
+
+/// Format from which a manifest ends with the write profile.
+const WRITES_SINCE: u16 = 2;
+
+/// Ends the body of a manifest that has no write profile.
+const NO_WRITES: u8 = 0;
 
 impl Manifest {
     /// The bytes of the file.
@@ -163,7 +174,11 @@ impl Manifest {
 
     /// Reads and checks the bytes of the file.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
-        let manifest: Self = frame::decode(SORT, frame::open(SORT, bytes)?.body)?;
+        let opened = frame::open(SORT, bytes)?;
+        let manifest: Self = match opened.version {
+            WRITES_SINCE.. => frame::decode(SORT, opened.body)?,
+            _ => frame::decode(SORT, &[opened.body, &[NO_WRITES]].concat())?,
+        };
         let refuse = |why| Err(Error::Malformed { what: SORT.what, why });
         if manifest.version.0 == 0 {
             return refuse("version 0 does not exist");
@@ -171,6 +186,10 @@ impl Manifest {
         let ordered = manifest.images.windows(2).all(|pair| pair[0].rank < pair[1].rank);
         if !ordered || manifest.images.iter().any(|image| image.rank.0 >= manifest.ranks) {
             return refuse("its images are not one per rank, in order");
+        }
+        let ordered = manifest.writes.windows(2).all(|pair| pair[0].rank < pair[1].rank);
+        if !ordered || manifest.writes.iter().any(|writes| writes.rank.0 >= manifest.ranks) {
+            return refuse("its write profile is not one entry per rank, in order");
         }
         Ok(manifest)
     }
@@ -187,6 +206,13 @@ mod tests {
     use super::*;
     use crate::id::SegmentId;
     use proptest::prelude::*;
+
+    fn some_writes(rank: u32) -> Writes {
+        let mut writes = Writes::of(Rank(rank));
+        writes.pieces.add(131_072, 40_000);
+        writes.writes.add(2 << 20, 900_000);
+        writes
+    }
 
     fn some_manifest(ranks: u32) -> Manifest {
         let image = |rank| ImageRef { rank: Rank(rank), file_bytes: 99, digest: Digest([4; 32]) };
@@ -207,6 +233,7 @@ mod tests {
                 index: Digest([6; 32]),
             }],
             stats: Stats { captured_bytes: 40960, pages: 10, new_pages: 10, ..Stats::default() },
+            writes: (0..ranks).map(some_writes).collect(),
         }
     }
 
@@ -217,6 +244,23 @@ mod tests {
         assert!(Manifest::decode(&manifest.encode()).is_err());
         let mut manifest = some_manifest(3);
         manifest.ranks = 2;
+        assert!(Manifest::decode(&manifest.encode()).is_err());
+    }
+
+    #[test]
+    fn a_manifest_of_format_1_has_no_write_profile() {
+        let manifest = Manifest { writes: Vec::new(), ..some_manifest(3) };
+        let body = frame::encode(&manifest);
+        let first = frame::seal_version(SORT, 1, &body[..body.len() - 1]);
+        assert_eq!(Manifest::decode(&first), Ok(manifest));
+        let longer = frame::seal_version(SORT, 1, &body);
+        assert!(Manifest::decode(&longer).is_err(), "bytes behind the fields of format 1");
+    }
+
+    #[test]
+    fn a_profile_of_ranks_that_do_not_exist_is_refused() {
+        let mut manifest = some_manifest(3);
+        manifest.writes[2].rank = Rank(3);
         assert!(Manifest::decode(&manifest.encode()).is_err());
     }
 

@@ -6,7 +6,7 @@
 //! ```
 //! use std::sync::Arc;
 //! use standfast_format::{HashKind, JobId, Rank, SegmentId};
-//! use standfast_pack::{PackSettings, Packer, SegmentReader, SegmentSettings};
+//! use standfast_pack::{PackSettings, Packer, Pipeline, SegmentReader, SegmentSettings};
 //! use standfast_reduce::{FilterChoice, PageHasher};
 //! use standfast_store::{MemoryStore, Store};
 //!
@@ -16,6 +16,7 @@
 //!     pool_bytes: 1 << 20,
 //!     block_bytes: 1 << 17,
 //!     page_bytes: 4096,
+//!     pipeline: Pipeline::Pipelined,
 //!     threads: 1,
 //!     codec: "lz4".parse()?,
 //!     filter: FilterChoice::Auto,
@@ -43,12 +44,15 @@
 
 mod error;
 mod packer;
+mod pipeline;
 mod pool;
 mod reader;
 mod segment;
+mod storing;
 
 pub use error::{Error, Result};
 pub use packer::{Batch, PackSettings, Packer, Pending};
+pub use pipeline::{Occupancy, Pipeline};
 pub use pool::{Pool, PoolBuf};
 pub use reader::SegmentReader;
 pub use segment::{SealedSegment, SegmentSettings};

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! push (program's thread)  -> block in the pool -> encoder threads -> open segment -> store
+//!                             (or the same thread, where the stages take turns)
 //! finish (program's thread) -> Pending -> seal (commit thread): waits, writes indexes, seals
 //! ```
 //! The program's thread copies pages into blocks and hashes the *copy*: a hash of the program's
@@ -14,17 +15,19 @@
 //! - At most the pool's buffers are in flight; `push` waits for a free one.
 //! - [`Pending::seal`] returns only when no encoder works for this checkpoint any more.
 
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use standfast_format::{CodecKind, HASH_BYTES_MAX, SegmentId};
-use standfast_reduce::{BlockEncoder, CodecSpec, FilterChoice, PageHasher};
+use standfast_reduce::{Adaptive, BlockEncoder, CodecChoice, FilterChoice, PageHasher};
 use standfast_store::{HELD_BYTES_MAX, Store, keep_signals_away};
 
 use crate::error::{Error, Result};
+use crate::pipeline::{Collecting, Occupancy, Pipeline};
 use crate::pool::{Pool, PoolBuf};
 use crate::segment::{OpenSegment, SealedSegment, SegmentSettings, Stored};
+use crate::storing::Storing;
 
 /// How blocks are made.
 #[derive(Clone, Debug)]
@@ -35,10 +38,12 @@ pub struct PackSettings {
     pub block_bytes: usize,
     /// Size of a page.
     pub page_bytes: usize,
+    /// Whether collecting, compressing and storing overlap.
+    pub pipeline: Pipeline,
     /// Compression threads.
     pub threads: usize,
     /// How to compress.
-    pub codec: CodecSpec,
+    pub codec: CodecChoice,
     /// What to do before compressing.
     pub filter: FilterChoice,
 }
@@ -49,6 +54,10 @@ pub struct Packer {
     settings: PackSettings,
     hasher: PageHasher,
     pool: Pool,
+    /// What the encoders know together, where they choose the codec.
+    adaptive: Option<Arc<Adaptive>>,
+    /// Encodes in the caller's thread, where there are no others.
+    own: Option<Mutex<Encoder>>,
     work: Option<Sender<Work>>,
     encoders: Vec<JoinHandle<()>>,
 }
@@ -96,22 +105,34 @@ impl Packer {
         let buffers = (settings.pool_bytes / settings.block_bytes).max(2);
         let pool = Pool::new(buffers, settings.block_bytes);
         let (work, queue) = unbounded();
-        let encoders = (0..settings.threads.max(1))
+        let adaptive = settings.adaptive();
+        let storing = adaptive.as_ref().map(|adaptive| Arc::new(Storing::new(adaptive.clone())));
+        let encoder = || Encoder {
+            blocks: settings.encoder(adaptive.as_ref()),
+            page_bytes: settings.page_bytes,
+            storing: storing.clone(),
+            unobserved_bytes: 0,
+        };
+        let encoders = (0..settings.encoders())
             .map(|at| {
-                let encoder =
-                    BlockEncoder::new(settings.codec, settings.filter, settings.block_bytes);
-                let queue = queue.clone();
-                let page_bytes = settings.page_bytes;
+                let (encoder, queue) = (encoder(), queue.clone());
                 std::thread::Builder::new()
                     .name(format!("sf-encode-{at}"))
                     .spawn(move || {
                         keep_signals_away();
-                        run_encoder(&queue, encoder, page_bytes);
+                        run_encoder(&queue, encoder);
                     })
                     .expect("a thread can be started")
             })
             .collect();
-        Self { store, settings, hasher, pool, work: Some(work), encoders }
+        let own = (settings.encoders() == 0).then(|| Mutex::new(encoder()));
+        Self { store, settings, hasher, pool, adaptive, own, work: Some(work), encoders }
+    }
+
+    /// How many buffers are in which state.
+    pub fn occupancy(&self) -> Occupancy {
+        let (empty, ready) = (self.pool.empty(), self.queue().len());
+        Occupancy { empty, ready, busy: self.pool.buffers().saturating_sub(empty + ready) }
     }
 
     /// Starts one checkpoint.
@@ -123,6 +144,8 @@ impl Packer {
             closed: Vec::new(),
             filling: None,
             flight: Flight::default(),
+            collecting: self.adaptive.clone().map(Collecting::new),
+            unsettled_bytes: 0,
         }
     }
 
@@ -155,6 +178,9 @@ pub struct Batch<'a> {
     closed: Vec<(Arc<OpenSegment>, Arc<Vec<u8>>)>,
     filling: Option<Filling>,
     flight: Flight,
+    collecting: Option<Collecting>,
+    /// Raw bytes that were stored without waiting for the medium, where the stages take turns.
+    unsettled_bytes: usize,
 }
 
 impl Batch<'_> {
@@ -198,7 +224,11 @@ impl Batch<'_> {
             None => {
                 self.current.as_ref().expect("a segment is open").segment.check()?;
                 let may_lend = self.packer.settings.pool_bytes >= 4 * HELD_BYTES_MAX;
-                let buf = self.packer.pool.take();
+                let pool = &self.packer.pool;
+                let buf = match &mut self.collecting {
+                    Some(collecting) => collecting.waiting(|| pool.take()),
+                    None => pool.take(),
+                };
                 self.filling.insert(Filling { buf, pages: 0, elem, may_lend })
             }
         };
@@ -248,14 +278,26 @@ impl Batch<'_> {
         let current = self.current.as_mut().expect("a block belongs to the open segment");
         let number = current.blocks;
         current.blocks += 1;
-        self.flight.start();
-        let work = Work {
-            block,
-            number,
-            segment: Arc::clone(&current.segment),
-            flight: self.flight.clone(),
+        let segment = Arc::clone(&current.segment);
+        let bytes = block.pages * self.packer.settings.page_bytes;
+        if let Some(collecting) = &mut self.collecting {
+            collecting.collected(bytes);
+        }
+        let Some(own) = &self.packer.own else {
+            self.flight.start();
+            let work = Work { block, number, segment, flight: self.flight.clone() };
+            self.packer.queue().send(work).expect("encoders live as long as the packer");
+            return;
         };
-        self.packer.queue().send(work).expect("encoders live as long as the packer");
+        own.lock().unwrap_or_else(PoisonError::into_inner).run(block, number, &segment);
+        self.unsettled_bytes += bytes;
+        if self.unsettled_bytes >= HELD_BYTES_MAX {
+            self.unsettled_bytes = 0;
+            segment.settle();
+        }
+        if let Some(collecting) = &mut self.collecting {
+            collecting.resume();
+        }
     }
 }
 
@@ -306,34 +348,55 @@ impl Pending {
     }
 }
 
-fn run_encoder(queue: &Receiver<Work>, mut encoder: BlockEncoder, page_bytes: usize) {
+fn run_encoder(queue: &Receiver<Work>, mut encoder: Encoder) {
     for Work { block, number, segment, flight } in queue {
         // The buffer goes back (or on to the store) here: before the flight lands, for whoever
-        // waits for the flight may need it next. A panic fails its checkpoint, not the program.
-        let encode = || encode(&mut encoder, page_bytes, block, number, &segment);
-        let encoded = std::panic::catch_unwind(std::panic::AssertUnwindSafe(encode));
-        if let Err(error) = encoded.unwrap_or(Err(Error::Panicked)) {
-            segment.fail(error);
-        }
+        // waits for the flight may need it next.
+        encoder.run(block, number, &segment);
         drop(segment);
         flight.land();
     }
 }
 
-fn encode(
-    encoder: &mut BlockEncoder,
+/// The store is looked at after so many raw bytes.
+const OBSERVE_BYTES: usize = 64 << 10;
+
+/// Makes stored blocks and appends them to their segment.
+struct Encoder {
+    blocks: BlockEncoder,
     page_bytes: usize,
-    block: Filling,
-    number: u32,
-    segment: &OpenSegment,
-) -> Result<()> {
-    let pages = block.pages as u32;
-    let raw = &block.buf[..block.pages * page_bytes];
-    let encoded = encoder.encode(raw, block.elem);
-    let as_it_is = encoded.codec == CodecKind::None && encoded.bytes.len() == block.buf.len();
-    let stored = match as_it_is && block.may_lend {
-        true => Stored::Raw(block.buf),
-        false => Stored::Encoded(encoded),
-    };
-    segment.append(number, pages, stored)
+    /// Follows the store's speed, where that decides the codec.
+    storing: Option<Arc<Storing>>,
+    unobserved_bytes: usize,
+}
+
+impl Encoder {
+    /// Encodes and appends a block. A panic fails its checkpoint, not the program.
+    fn run(&mut self, block: Filling, number: u32, segment: &OpenSegment) {
+        let encode = || self.encode(block, number, segment);
+        let encoded = std::panic::catch_unwind(std::panic::AssertUnwindSafe(encode));
+        if let Err(error) = encoded.unwrap_or(Err(Error::Panicked)) {
+            segment.fail(error);
+        }
+    }
+
+    fn encode(&mut self, block: Filling, number: u32, segment: &OpenSegment) -> Result<()> {
+        let pages = block.pages as u32;
+        let raw = &block.buf[..block.pages * self.page_bytes];
+        self.unobserved_bytes += raw.len();
+        let encoded = self.blocks.encode(raw, block.elem);
+        let as_it_is = encoded.codec == CodecKind::None && encoded.bytes.len() == block.buf.len();
+        let stored = match as_it_is && block.may_lend {
+            true => Stored::Raw(block.buf),
+            false => Stored::Encoded(encoded),
+        };
+        segment.append(number, pages, stored)?;
+        if let Some(storing) = &self.storing
+            && self.unobserved_bytes >= OBSERVE_BYTES
+        {
+            self.unobserved_bytes = 0;
+            storing.observe(&segment.progress());
+        }
+        Ok(())
+    }
 }

@@ -22,6 +22,7 @@ const REFILL_SHARE: usize = 16;
 
 struct Arena {
     base: *mut u8,
+    buffers: usize,
     buffer_bytes: usize,
     /// So many buffers must be free before a taker who found none goes on.
     refill: usize,
@@ -58,7 +59,7 @@ impl Pool {
         let free = Mutex::new((0..buffers).rev().collect());
         let refill = (buffers / REFILL_SHARE).max(1);
         let freed = Condvar::new();
-        let arena = Arena { base, buffer_bytes, refill, free, freed, _memory: memory };
+        let arena = Arena { base, buffers, buffer_bytes, refill, free, freed, _memory: memory };
         Self { arena: Arc::new(arena) }
     }
 
@@ -72,6 +73,16 @@ impl Pool {
         }
         let number = free.pop().expect("somebody waited for it");
         PoolBuf { arena: Arc::clone(&self.arena), number }
+    }
+
+    /// How many buffers nobody has.
+    pub fn empty(&self) -> usize {
+        self.arena.free().len()
+    }
+
+    /// How many buffers there are.
+    pub fn buffers(&self) -> usize {
+        self.arena.buffers
     }
 
     /// Bytes of one buffer.

@@ -3,22 +3,26 @@
 //! Data: encoders call [`OpenSegment::append`] with finished blocks -> store object
 //! `segments/<id>` -> [`OpenSegment::seal`] writes index and footer and makes it durable.
 //!
+//! Pieces and writes are counted on the way: the write profile of the manifest.
+//!
 //! Invariants:
 //! - The file is created with the first block: a checkpoint with nothing new writes no segment.
 //! - Sealing needs every block from 0 to the last; a missing one is a bug and stops the program.
 //! - After a failure nothing of it becomes visible.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use standfast_format::{
     Block, CodecKind, FilterKind, JobId, Rank, SegmentFooter, SegmentHeader, SegmentId,
-    SegmentIndex, SegmentRef, name,
+    SegmentIndex, SegmentRef, Tally, name,
 };
 use standfast_reduce::Encoded;
 use standfast_store::{ObjectWriter, Store};
 
 use crate::error::{Error, Result};
 use crate::pool::PoolBuf;
+use crate::storing::Progress;
 
 /// A segment that blocks are still written to.
 pub(crate) struct OpenSegment {
@@ -64,16 +68,22 @@ impl Stored<'_> {
 struct Body {
     writer: Option<Box<dyn ObjectWriter>>,
     blocks: Vec<Option<Block>>,
+    /// What was handed to the writer.
+    pieces: Tally,
     failed: Option<Error>,
 }
 
 /// A segment that is durable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SealedSegment {
     /// How images refer to it.
     pub reference: SegmentRef,
     /// What its blocks take.
     pub compressed_bytes: u64,
+    /// What the store was handed, by size.
+    pub pieces: Tally,
+    /// What the store wrote, by size; where it does not count, what it was handed.
+    pub writes: Tally,
 }
 
 impl OpenSegment {
@@ -111,7 +121,7 @@ impl OpenSegment {
         if body.failed.is_some() {
             return Err(Error::Failed);
         }
-        let Body { writer, blocks, .. } = &mut *body;
+        let Body { writer, blocks, pieces, .. } = &mut *body;
         let writer = match writer {
             Some(writer) => writer,
             None => writer.insert(self.create()?),
@@ -123,16 +133,40 @@ impl OpenSegment {
             codec: stored.codec(),
             filter: stored.filter(),
         };
+        let started = Instant::now();
         match stored {
             Stored::Encoded(encoded) => writer.append(encoded.bytes)?,
             Stored::Raw(buf) => writer.append_owned(Box::new(buf))?,
         }
+        pieces.add(u64::from(block.stored_bytes), started.elapsed().as_nanos() as u64);
         let at = number as usize;
         if blocks.len() <= at {
             blocks.resize(at + 1, None);
         }
         assert!(blocks[at].replace(block).is_none(), "a block number is used once");
         Ok(())
+    }
+
+    /// Waits until what was appended has reached the medium, but for what waits for company.
+    pub(crate) fn settle(&self) {
+        let settled = match &mut self.lock().writer {
+            Some(writer) => writer.settle(),
+            None => Ok(()),
+        };
+        if let Err(error) = settled {
+            self.fail(error.into());
+        }
+    }
+
+    /// How far it has come.
+    pub(crate) fn progress(&self) -> Progress {
+        let body = self.lock();
+        Progress {
+            segment: self.header.id,
+            handed_bytes: body.writer.as_ref().map_or(0, |writer| writer.written()),
+            handing: Duration::from_nanos(body.pieces.total().ns),
+            meter: body.writer.as_ref().and_then(|writer| writer.meter()),
+        }
     }
 
     fn create(&self) -> Result<Box<dyn ObjectWriter>> {
@@ -151,6 +185,7 @@ impl OpenSegment {
         };
         let blocks: Vec<Block> =
             body.blocks.drain(..).map(|block| block.expect("every block was written")).collect();
+        let mut pieces = std::mem::take(&mut body.pieces);
         drop(body);
         let compressed_bytes = blocks.iter().map(|block| u64::from(block.stored_bytes)).sum();
         let SegmentHeader { id, page_bytes, hash, .. } = self.header;
@@ -160,9 +195,13 @@ impl OpenSegment {
             index_offset: writer.written(),
             index_bytes: bytes.len() as u64,
         };
+        let started = Instant::now();
         writer.append(&bytes)?;
         writer.append(&footer.encode())?;
+        pieces.add(bytes.len() as u64, started.elapsed().as_nanos() as u64);
+        let meter = writer.meter();
         let file_bytes = writer.seal()?;
+        let writes = meter.map_or_else(|| pieces.clone(), |meter| meter.tally());
         let reference = SegmentRef {
             id,
             rank: self.rank,
@@ -170,7 +209,7 @@ impl OpenSegment {
             file_bytes,
             index: digest,
         };
-        Ok(Some(SealedSegment { reference, compressed_bytes }))
+        Ok(Some(SealedSegment { reference, compressed_bytes, pieces, writes }))
     }
 
     fn lock(&self) -> MutexGuard<'_, Body> {

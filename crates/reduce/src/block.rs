@@ -7,13 +7,19 @@
 //! Why the raw escape: half of what simulations hold does not compress. Such a block is handed
 //! out as it came, without a copy, and costs no decoding when it returns.
 //!
+//! With the codec `auto` the encoder asks what is quickest for such a block now, and tells what
+//! became of it ([`Adaptive`]).
+//!
 //! Invariants:
 //! - A stored block is never longer than the raw one.
 //! - Memory: an encoder or decoder holds a fixed number of buffers of the largest block's size,
 //!   plus what its codec needs; no input makes it grow.
 
+use std::sync::Arc;
+
 use standfast_format::{CodecKind, FilterKind};
 
+use crate::adapt::{Adaptive, Choosing};
 use crate::codec::{Codec, CodecSpec, codec};
 use crate::error::{Error, Result};
 use crate::filter::{FilterChoice, apply, undo};
@@ -39,9 +45,15 @@ impl<'a> Encoded<'a> {
     }
 }
 
+/// Who says which codec.
+enum Way {
+    Fixed(Box<dyn Codec>),
+    Auto(Choosing),
+}
+
 /// Turns raw blocks into stored ones; one per compressing thread.
 pub struct BlockEncoder {
-    codec: Box<dyn Codec>,
+    way: Way,
     filter: FilterChoice,
     probe: Probe,
     block_bytes_max: usize,
@@ -52,15 +64,26 @@ pub struct BlockEncoder {
 impl BlockEncoder {
     /// An encoder for blocks of up to `block_bytes_max` bytes.
     pub fn new(spec: CodecSpec, filter: FilterChoice, block_bytes_max: usize) -> Self {
-        let working = spec.kind != CodecKind::None;
-        BlockEncoder {
-            codec: codec(spec),
-            filter,
-            probe: Probe::new(spec.kind),
-            block_bytes_max,
-            planes: vec![0; if working { block_bytes_max } else { 0 }],
-            packed: vec![0; if working { packed_bytes_max(block_bytes_max) } else { 0 }],
-        }
+        let probe = Probe::new(Some(spec.kind), filter);
+        let room = if spec.kind == CodecKind::None { 0 } else { block_bytes_max };
+        Self::with(Way::Fixed(codec(spec)), filter, probe, block_bytes_max, room)
+    }
+
+    /// An encoder that shares its choices with others.
+    pub fn adaptive(adaptive: Arc<Adaptive>, filter: FilterChoice, block_bytes_max: usize) -> Self {
+        let way = Way::Auto(Choosing::new(adaptive));
+        Self::with(way, filter, Probe::new(None, filter), block_bytes_max, block_bytes_max)
+    }
+
+    fn with(
+        way: Way,
+        filter: FilterChoice,
+        probe: Probe,
+        block_bytes_max: usize,
+        room: usize,
+    ) -> Self {
+        let packed = vec![0; if room == 0 { 0 } else { packed_bytes_max(room) }];
+        BlockEncoder { way, filter, probe, block_bytes_max, planes: vec![0; room], packed }
     }
 
     /// Encodes one block. `elem_hint` is the size of its numbers where known (4 or 8), else 0.
@@ -68,22 +91,62 @@ impl BlockEncoder {
     /// Panics if the block is longer than the encoder was made for.
     pub fn encode<'a>(&'a mut self, raw: &'a [u8], elem_hint: u8) -> Encoded<'a> {
         assert!(raw.len() <= self.block_bytes_max, "a block of {} bytes", raw.len());
-        if self.codec.kind() == CodecKind::None {
-            return Encoded::raw(raw);
-        }
-        let filter = match self.filter {
-            FilterChoice::Fixed(filter) => Some(filter),
-            FilterChoice::Auto => self.probe.choose(raw, elem_hint),
-        };
-        let Some(filter) = filter else { return Encoded::raw(raw) };
-        let planes = apply(filter, raw, &mut self.planes);
-        match self.codec.compress(planes, &mut self.packed) {
-            Some(len) if len + raw.len().div_ceil(SAVING_MIN) <= raw.len() => {
-                Encoded { codec: self.codec.kind(), filter, bytes: &self.packed[..len] }
+        let Self { way, filter, probe, planes, packed, .. } = self;
+        let done = match way {
+            Way::Fixed(codec) if codec.kind() == CodecKind::None => None,
+            Way::Fixed(codec) => {
+                let filter = match filter {
+                    FilterChoice::Fixed(filter) => Some(*filter),
+                    FilterChoice::Auto => {
+                        probe.choose(raw, elem_hint).map(|sampled| sampled.filter)
+                    }
+                };
+                filter.and_then(|filter| compress(codec.as_mut(), filter, raw, planes, packed))
             }
-            _ => Encoded::raw(raw),
+            Way::Auto(choosing) => choose(choosing, probe, (raw, elem_hint), planes, packed),
+        };
+        match done {
+            Some((codec, filter, len)) => Encoded { codec, filter, bytes: &packed[..len] },
+            None => Encoded::raw(raw),
         }
     }
+}
+
+/// Codec, filter and length of a block in `packed`; `None`: as it is.
+type Packed = Option<(CodecKind, FilterKind, usize)>;
+
+fn choose(
+    choosing: &mut Choosing,
+    probe: &mut Probe,
+    (raw, elem_hint): (&[u8], u8),
+    planes: &mut [u8],
+    packed: &mut [u8],
+) -> Packed {
+    let begun = choosing.begin(raw.len());
+    let Some(sampled) = probe.choose(raw, elem_hint) else {
+        choosing.noise(raw.len());
+        return None;
+    };
+    let key = choosing.choose(&sampled);
+    let codec = choosing.codec(key.1);
+    let done = codec.and_then(|codec| compress(codec, sampled.filter, raw, planes, packed));
+    let stored = done.map_or(raw.len(), |(.., len)| len);
+    choosing.done(key, &sampled, (raw.len(), stored), begun);
+    done
+}
+
+fn compress(
+    codec: &mut dyn Codec,
+    filter: FilterKind,
+    raw: &[u8],
+    planes: &mut [u8],
+    packed: &mut [u8],
+) -> Packed {
+    // Until the codec fills it, its room serves the filter.
+    let planes = apply(filter, raw, planes, packed);
+    let len = codec.compress(planes, packed)?;
+    let pays = len + raw.len().div_ceil(SAVING_MIN) <= raw.len();
+    pays.then_some((codec.kind(), filter, len))
 }
 
 /// Room in which every codec takes its fast path: the worst case of LZ4, the largest of them.

@@ -1,15 +1,18 @@
-//! Byte shuffle: the bytes of numbers sorted into planes, so that codecs see the quiet ones.
+//! Filters: the bytes of numbers sorted into planes, so that codecs see the quiet ones.
 //!
 //! Data: a block in, the same bytes in another order out: all first bytes of the elements, then
-//! all second bytes, and so on; a tail shorter than an element follows as it is.
+//! all second bytes, and so on; a tail shorter than an element follows as it is. The filters
+//! `delta4` and `delta8` sort the differences of neighbouring elements ([`delta`]) instead.
 //!
 //! Why: signs, exponents and high mantissa bytes of neighbouring floats resemble each other, but
-//! low mantissa bytes between them hide it from a byte-wise codec.
+//! low mantissa bytes between them hide it from a byte-wise codec. Where neighbours are close to
+//! each other, fewer bytes of their difference are noisy than of themselves.
 //!
-//! Invariant: `unshuffle` undoes `shuffle` for every length, on every processor alike.
+//! Invariant: `undo` undoes `apply` for every length, on every processor alike.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+mod delta;
 
 use std::fmt;
 use std::ops::Range;
@@ -18,6 +21,9 @@ use std::str::FromStr;
 use standfast_format::FilterKind;
 
 use crate::error::{Error, Result};
+
+/// Words of all choices.
+pub const FILTERS_ALLOWED: &str = "auto, none, shuffle4, shuffle8, delta4, delta8";
 
 /// Which filter the encoder uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -39,7 +45,7 @@ impl FromStr for FilterChoice {
         FilterKind::from_name(text).map(FilterChoice::Fixed).ok_or_else(|| Error::Setting {
             what: "filter",
             text: text.to_owned(),
-            allowed: "auto, none, shuffle4, shuffle8",
+            allowed: FILTERS_ALLOWED,
         })
     }
 }
@@ -85,27 +91,44 @@ pub fn unshuffle(elem: usize, src: &[u8], dst: &mut [u8]) {
 }
 
 /// What the codec is to see: `raw` itself, or its planes written to the head of `planes`.
-pub(crate) fn apply<'a>(filter: FilterKind, raw: &'a [u8], planes: &'a mut [u8]) -> &'a [u8] {
-    let Some(elem) = elem_bytes(filter) else { return raw };
+/// `scratch` is overwritten; like `planes` it is not shorter than `raw`.
+pub(crate) fn apply<'a>(
+    filter: FilterKind,
+    raw: &'a [u8],
+    planes: &'a mut [u8],
+    scratch: &mut [u8],
+) -> &'a [u8] {
+    let Some((elem, differs)) = meaning(filter) else { return raw };
     let planes = &mut planes[..raw.len()];
-    shuffle(elem, raw, planes);
+    if differs {
+        let scratch = &mut scratch[..raw.len()];
+        delta::take(elem, raw, scratch);
+        shuffle(elem, scratch, planes);
+    } else {
+        shuffle(elem, raw, planes);
+    }
     planes
 }
 
 /// Undoes [`apply`].
 pub(crate) fn undo<'a>(filter: FilterKind, planes: &'a [u8], raw: &'a mut [u8]) -> &'a [u8] {
-    let Some(elem) = elem_bytes(filter) else { return planes };
+    let Some((elem, differs)) = meaning(filter) else { return planes };
     let raw = &mut raw[..planes.len()];
     unshuffle(elem, planes, raw);
+    if differs {
+        delta::undo(elem, raw);
+    }
     raw
 }
 
-/// Element size of a filter that shuffles.
-fn elem_bytes(filter: FilterKind) -> Option<usize> {
+/// Element size of a filter, and whether it takes differences.
+fn meaning(filter: FilterKind) -> Option<(usize, bool)> {
     match filter {
         FilterKind::None => None,
-        FilterKind::Shuffle4 => Some(4),
-        FilterKind::Shuffle8 => Some(8),
+        FilterKind::Shuffle4 => Some((4, false)),
+        FilterKind::Shuffle8 => Some((8, false)),
+        FilterKind::Delta4 => Some((4, true)),
+        FilterKind::Delta8 => Some((8, true)),
     }
 }
 
@@ -153,13 +176,13 @@ mod tests {
 
     #[test]
     fn settings_lead_back_and_others_are_refused() {
-        for text in ["auto", "none", "shuffle4", "shuffle8"] {
+        for text in FILTERS_ALLOWED.split(", ") {
             assert_eq!(text.parse::<FilterChoice>().unwrap().to_string(), text);
         }
         let error = "shuffle2".parse::<FilterChoice>().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "filter \"shuffle2\" is not known: allowed are auto, none, shuffle4, shuffle8"
+            "filter \"shuffle2\" is not known: allowed are auto, none, shuffle4, shuffle8, delta4, delta8"
         );
     }
 

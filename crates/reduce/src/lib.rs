@@ -34,6 +34,7 @@
 //! # Ok::<(), standfast_reduce::Error>(())
 //! ```
 
+mod adapt;
 mod block;
 mod catalog;
 mod codec;
@@ -46,11 +47,12 @@ mod scan;
 mod walk;
 mod zero;
 
+pub use adapt::{Adaptive, Rates};
 pub use block::{BlockDecoder, BlockEncoder, Encoded};
 pub use catalog::{Catalog, Found, PageRef};
-pub use codec::{Codec, CodecSpec, codec};
+pub use codec::{Codec, CodecChoice, CodecSpec, codec};
 pub use error::{Error, Result};
-pub use filter::{FilterChoice, shuffle, unshuffle};
+pub use filter::{FILTERS_ALLOWED, FilterChoice, shuffle, unshuffle};
 pub use hash::{PageHasher, SECRET_CONTEXT};
 pub use scan::{Changed, Consume, Positions, Scanner, Target};
 pub use walk::{Fetch, Fetched};

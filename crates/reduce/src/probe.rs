@@ -1,18 +1,21 @@
 //! The probe: which filter suits a block, and whether compressing it pays at all.
 //!
-//! Data: a raw block and the size of its numbers, if known -> a filter, or "store it raw".
+//! Data: a raw block and the size of its numbers, if known -> a filter and how much may be saved,
+//! or "store it raw".
 //!
 //! Why LZ4 on a sample: it is the cheapest codec and orders the filters as the others do; a few
 //! KiB from several places of the block cost a small part of compressing it whole. What LZ4
 //! cannot see are skewed bytes without repetitions (digits, small codes); for codecs that code
 //! by frequency the sample's entropy is asked too.
 //!
+//! Differences are tried only where planes of the same numbers pay: they cost another pass.
+//!
 //! Invariant: the probe only chooses; any choice stores the block correctly.
 
 use lz4_flex::block::{CompressTable, compress_into_with_table, get_maximum_output_size};
 use standfast_format::{CodecKind, FilterKind};
 
-use crate::filter::apply;
+use crate::filter::{FilterChoice, apply};
 
 /// Pieces taken from a block, spread evenly over it.
 const PIECES: usize = 4;
@@ -25,64 +28,116 @@ const SAVING_MIN_PERCENT: usize = 3;
 /// A shorter sample has too few bytes to tell noise (256 values, each about as often) from skew.
 const ENTROPY_BYTES_MIN: usize = 2048;
 
+/// Of what planes leave, planes of differences must leave less than this.
+const DELTA_PERCENT_MAX: usize = 98;
+
+/// What the sample says of a block in which there is something to gain.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Sampled {
+    /// The filter that suits it.
+    pub(crate) filter: FilterKind,
+    /// What may be left of it.
+    pub(crate) share: f32,
+    /// Whether only codecs by frequency find anything.
+    pub(crate) only_skewed: bool,
+}
+
 /// Keeps the probe's table and buffers between blocks.
 pub(crate) struct Probe {
-    /// Whether the codec behind the probe codes bytes by their frequency.
+    filters: FilterChoice,
+    /// Whether the codec behind the probe may code bytes by their frequency.
     by_frequency: bool,
     piece_bytes: usize,
     table: CompressTable,
     sample: [u8; SAMPLE_BYTES_MAX],
     planes: [u8; SAMPLE_BYTES_MAX],
+    scratch: [u8; SAMPLE_BYTES_MAX],
     packed: [u8; get_maximum_output_size(SAMPLE_BYTES_MAX)],
 }
 
 impl Probe {
-    /// A probe for blocks that `codec` will compress.
-    pub(crate) fn new(codec: CodecKind) -> Self {
-        let by_frequency = matches!(codec, CodecKind::Zstd | CodecKind::Deflate);
+    /// A probe for blocks that `codec` will compress; without one, any codec may.
+    pub(crate) fn new(codec: Option<CodecKind>, filters: FilterChoice) -> Self {
+        let slow = matches!(codec, Some(CodecKind::Zstd | CodecKind::Deflate));
         Probe {
-            by_frequency,
+            filters,
+            by_frequency: slow || codec.is_none(),
             // Where the codec is as quick as the probe, the probe must look at less.
-            piece_bytes: if by_frequency { PIECE_BYTES_MAX } else { PIECE_BYTES_MAX / 2 },
+            piece_bytes: if slow { PIECE_BYTES_MAX } else { PIECE_BYTES_MAX / 2 },
             table: CompressTable::small(),
             sample: [0; SAMPLE_BYTES_MAX],
             planes: [0; SAMPLE_BYTES_MAX],
+            scratch: [0; SAMPLE_BYTES_MAX],
             packed: [0; get_maximum_output_size(SAMPLE_BYTES_MAX)],
         }
     }
 
     /// The filter that suits this block; `None` if the sample says that nothing will be saved.
-    pub(crate) fn choose(&mut self, raw: &[u8], elem_hint: u8) -> Option<FilterKind> {
+    pub(crate) fn choose(&mut self, raw: &[u8], elem_hint: u8) -> Option<Sampled> {
         let len = take_sample(raw, self.piece_bytes, &mut self.sample);
-        let mut best = None;
-        let mut best_bytes = len - (len * SAVING_MIN_PERCENT).div_ceil(100);
-        for filter in candidates(elem_hint) {
-            let bytes = self.packed_bytes(*filter, len);
-            if bytes < best_bytes {
-                (best, best_bytes) = (Some(*filter), bytes);
-            }
+        let enough = len - (len * SAVING_MIN_PERCENT).div_ceil(100);
+        let mut best = (None, enough);
+        for filter in candidates(self.filters, elem_hint) {
+            self.try_filter(*filter, len, best.1, &mut best);
         }
-        if best.is_none() && self.by_frequency && len >= ENTROPY_BYTES_MIN {
+        if self.filters == FilterChoice::Auto && let Some(delta) = best.0.and_then(differences) {
+            self.try_filter(delta, len, best.1 * DELTA_PERCENT_MAX / 100, &mut best);
+        }
+        let mut only_skewed = false;
+        if best.0.is_none() && self.by_frequency && len >= ENTROPY_BYTES_MIN {
             let bytes = entropy_bytes(&self.sample[..len]);
-            best = (bytes < best_bytes).then_some(FilterKind::None);
+            only_skewed = bytes < enough;
+            let filter = match self.filters {
+                FilterChoice::Auto => FilterKind::None,
+                FilterChoice::Fixed(filter) => filter,
+            };
+            best = (only_skewed.then_some(filter), bytes);
         }
-        best
+        let share = best.1 as f32 / len.max(1) as f32;
+        best.0.map(|filter| Sampled { filter, share, only_skewed })
+    }
+
+    /// Makes a filter the best if it leaves fewer bytes than `below`.
+    fn try_filter(
+        &mut self,
+        filter: FilterKind,
+        len: usize,
+        below: usize,
+        best: &mut (Option<FilterKind>, usize),
+    ) {
+        let bytes = self.packed_bytes(filter, len);
+        if bytes < below {
+            *best = (Some(filter), bytes);
+        }
     }
 
     /// Length of the first `len` bytes of the sample after filter and LZ4.
     fn packed_bytes(&mut self, filter: FilterKind, len: usize) -> usize {
-        let planes = apply(filter, &self.sample[..len], &mut self.planes);
+        let planes = apply(filter, &self.sample[..len], &mut self.planes, &mut self.scratch);
         compress_into_with_table(planes, &mut self.packed, &mut self.table)
             .expect("room for the worst case")
     }
 }
 
 /// Simplest first: it wins a draw.
-fn candidates(elem_hint: u8) -> &'static [FilterKind] {
-    match elem_hint {
-        4 => &[FilterKind::None, FilterKind::Shuffle4],
-        8 => &[FilterKind::None, FilterKind::Shuffle8],
-        _ => &[FilterKind::None, FilterKind::Shuffle8, FilterKind::Shuffle4],
+fn candidates(filters: FilterChoice, elem_hint: u8) -> &'static [FilterKind] {
+    match (filters, elem_hint) {
+        (FilterChoice::Fixed(filter), _) => {
+            let at = FilterKind::ALL.iter().position(|kind| *kind == filter);
+            std::slice::from_ref(&FilterKind::ALL[at.expect("ALL has every kind")])
+        }
+        (FilterChoice::Auto, 4) => &[FilterKind::None, FilterKind::Shuffle4],
+        (FilterChoice::Auto, 8) => &[FilterKind::None, FilterKind::Shuffle8],
+        (FilterChoice::Auto, _) => &[FilterKind::None, FilterKind::Shuffle8, FilterKind::Shuffle4],
+    }
+}
+
+/// The filter that sorts differences of the same numbers.
+fn differences(filter: FilterKind) -> Option<FilterKind> {
+    match filter {
+        FilterKind::Shuffle4 => Some(FilterKind::Delta4),
+        FilterKind::Shuffle8 => Some(FilterKind::Delta8),
+        _ => None,
     }
 }
 
@@ -146,14 +201,24 @@ mod tests {
         noise.iter().enumerate().flat_map(|pair| value(pair).to_le_bytes()).collect()
     }
 
+    fn chosen(probe: &mut Probe, raw: &[u8], elem_hint: u8) -> Option<FilterKind> {
+        probe.choose(raw, elem_hint).map(|sampled| sampled.filter)
+    }
+
+    fn numbers(value: impl Fn(f64) -> f64) -> Vec<u8> {
+        (0..16384).flat_map(|i| value(f64::from(i)).to_le_bytes()).collect()
+    }
+
     #[test]
-    fn numbers_are_shuffled_text_is_not_and_noise_is_left_alone() {
-        for codec in [CodecKind::Lz4, CodecKind::Zstd] {
-            let mut probe = Probe::new(codec);
+    fn numbers_are_sorted_text_is_not_and_noise_is_left_alone() {
+        for codec in [Some(CodecKind::Lz4), Some(CodecKind::Zstd), None] {
+            let mut probe = Probe::new(codec, FilterChoice::Auto);
             let text = b"and the rest of them went on to the next page ".repeat(3000);
-            assert_eq!(probe.choose(&noisy_field(), 0), Some(FilterKind::Shuffle8));
-            assert_eq!(probe.choose(&noisy_field(), 8), Some(FilterKind::Shuffle8));
-            assert_eq!(probe.choose(&text, 0), Some(FilterKind::None));
+            for hint in [0, 8] {
+                let filter = chosen(&mut probe, &noisy_field(), hint);
+                assert!(matches!(filter, Some(FilterKind::Shuffle8 | FilterKind::Delta8)));
+            }
+            assert_eq!(chosen(&mut probe, &text, 0), Some(FilterKind::None));
             for len in [1 << 17, 5000, 4096, 100, 1, 0] {
                 assert_eq!(probe.choose(&random(len), 0), None, "{len}");
             }
@@ -161,10 +226,32 @@ mod tests {
     }
 
     #[test]
+    fn differences_are_taken_where_neighbours_are_close() {
+        let mut probe = Probe::new(Some(CodecKind::Lz4), FilterChoice::Auto);
+        let smooth = numbers(|i| (i * 1e-3).sin());
+        assert_eq!(chosen(&mut probe, &smooth, 0), Some(FilterKind::Delta8));
+        let counting: Vec<u8> = (0_u32..32768).flat_map(|i| (i * 7).to_le_bytes()).collect();
+        assert_eq!(chosen(&mut probe, &counting, 0), Some(FilterKind::Delta4));
+        let mut far = random(1 << 17);
+        far.chunks_exact_mut(8).for_each(|number| number[5..].copy_from_slice(&[0, 0xF0, 0x3F]));
+        assert_ne!(chosen(&mut probe, &far, 0), Some(FilterKind::Delta8));
+    }
+
+    #[test]
     fn skewed_bytes_count_for_codecs_by_frequency_only() {
         let digits: Vec<u8> = random(1 << 17).iter().map(|byte| b'0' + byte % 32).collect();
-        assert_eq!(Probe::new(CodecKind::Zstd).choose(&digits, 0), Some(FilterKind::None));
-        assert_eq!(Probe::new(CodecKind::Lz4).choose(&digits, 0), None);
+        for codec in [Some(CodecKind::Zstd), None] {
+            let sampled = Probe::new(codec, FilterChoice::Auto).choose(&digits, 0).unwrap();
+            assert!(sampled.only_skewed && sampled.filter == FilterKind::None);
+        }
+        assert_eq!(Probe::new(Some(CodecKind::Lz4), FilterChoice::Auto).choose(&digits, 0), None);
+    }
+
+    #[test]
+    fn a_filter_that_is_set_is_the_only_one_tried() {
+        let mut probe = Probe::new(None, FilterChoice::Fixed(FilterKind::Shuffle8));
+        assert_eq!(chosen(&mut probe, &noisy_field(), 0), Some(FilterKind::Shuffle8));
+        assert_eq!(probe.choose(&random(1 << 17), 0), None);
     }
 
     #[test]

@@ -5,8 +5,10 @@
 
 use std::any::Any;
 use std::fmt;
+use std::sync::Arc;
 
 use crate::error::{Error, Result};
+use crate::meter::WriteMeter;
 
 /// An object as listed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -205,6 +207,17 @@ pub trait ObjectWriter: Send {
 
     /// Bytes appended so far.
     fn written(&self) -> u64;
+
+    /// Waits until what is on its way has reached the medium. Bytes that wait for company may
+    /// stay where they are.
+    fn settle(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Counts the writes of this object, also while it is sealed; `None` where nobody counts.
+    fn meter(&self) -> Option<Arc<WriteMeter>> {
+        None
+    }
 
     /// Makes the object durable, then visible; returns its length.
     fn seal(self: Box<Self>) -> Result<u64>;

@@ -28,6 +28,7 @@ mod failpoint;
 mod holder;
 mod location;
 mod memory;
+mod meter;
 mod name;
 #[cfg(feature = "object")]
 mod object;
@@ -42,6 +43,7 @@ pub use error::{Error, Result};
 pub use failpoint::FAILPOINTS;
 pub use location::{Io, Options, open};
 pub use memory::MemoryStore;
+pub use meter::{Pace, WriteMeter};
 pub use name::{NAME_BYTES_MAX, check_name, check_prefix};
 #[cfg(feature = "object")]
 pub use object::ObjectStore;

@@ -203,6 +203,7 @@ impl Capturer {
             pool_bytes: self.config.pool.0 as usize,
             block_bytes: self.config.block.0 as usize,
             page_bytes: self.config.page.0 as usize,
+            pipeline: self.config.pipeline,
             threads: self.config.threads(),
             codec: self.config.codec,
             filter: self.config.filter,

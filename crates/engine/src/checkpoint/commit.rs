@@ -25,7 +25,7 @@ use std::time::Instant;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use standfast_format::{
     AttemptId, HashKind, Image, ImageRef, JobId, Kind, Level, Manifest, Rank, RegionImage,
-    SegmentId, SegmentRef, Stats, Version, name,
+    SegmentId, SegmentRef, Stats, Tally, Version, Writes, name,
 };
 use standfast_restart::{Damaged, Inventory};
 use standfast_store::{Lock, Store, keep_signals_away};
@@ -81,6 +81,9 @@ struct Sealed {
     table: Vec<(SegmentId, Option<SegmentRef>)>,
     stats: Stats,
     segments: Result<Vec<SegmentRef>>,
+    /// What the segments were made of and how they were written.
+    pieces: Tally,
+    writes: Tally,
     /// What this rank has to tell.
     notes: Vec<String>,
 }
@@ -187,12 +190,17 @@ fn seal(draft: Draft, sequence: u64) -> Sealed {
     let (pending, foreign) = (draft.pending, draft.foreign);
     let own: Vec<SegmentId> = pending.ids().collect();
     failpoint::pass("commit.before_segments");
+    let (mut pieces, mut writes) = (Tally::default(), Tally::default());
     let sealing = AssertUnwindSafe(|| pending.seal());
     let sealed = catch_unwind(sealing).map_err(|_| Error::Broken { what: "sealing" });
     let segments = sealed.and_then(|sealed| {
         let sealed = sealed?;
         stats.compressed_bytes = sealed.iter().map(|segment| segment.compressed_bytes).sum();
         stats.segment_bytes = sealed.iter().map(|segment| segment.reference.file_bytes).sum();
+        sealed.iter().for_each(|segment| {
+            pieces.join(&segment.pieces);
+            writes.join(&segment.writes);
+        });
         Ok(sealed.iter().map(|segment| segment.reference).collect())
     });
     Sealed {
@@ -207,6 +215,8 @@ fn seal(draft: Draft, sequence: u64) -> Sealed {
         table,
         stats,
         segments,
+        pieces,
+        writes,
         notes,
     }
 }
@@ -217,6 +227,7 @@ struct Part {
     image: ImageRef,
     segments: Vec<SegmentRef>,
     stats: Stats,
+    writes: Writes,
 }
 
 impl CommitSettings {
@@ -296,6 +307,7 @@ impl CommitSettings {
     /// Step 3.
     fn write_image(&self, rank: Rank, sealed: Sealed, new: &[SegmentRef]) -> Result<Part> {
         let Sealed { version, attempt, started, regions, table, mut stats, .. } = sealed;
+        let mut writes = Writes { rank, pieces: sealed.pieces, writes: sealed.writes };
         let segments = table
             .into_iter()
             .map(|(id, known)| resolve(id, known, new))
@@ -312,10 +324,14 @@ impl CommitSettings {
         let (bytes, digest) = image.encode();
         stats.image_bytes = bytes.len() as u64;
         stats.rank_bytes_max = stats.segment_bytes + stats.image_bytes;
+        let putting = Instant::now();
         self.store.put(&name::image(version, attempt, rank), &bytes)?;
+        let put_ns = elapsed_ns(putting);
+        writes.pieces.add(stats.image_bytes, put_ns);
+        writes.writes.add(stats.image_bytes, put_ns);
         stats.total_ns = elapsed_ns(started);
         let image = ImageRef { rank, file_bytes: stats.image_bytes, digest };
-        Ok(Part { image, segments, stats })
+        Ok(Part { image, segments, stats, writes })
     }
 
     /// Steps 4 and 5, on the first rank: what to tell the others, and what it failed with.
@@ -366,6 +382,7 @@ impl CommitSettings {
             level: Level::Local,
             taken_ns: order.taken_ns,
             ranks,
+            writes: parts.iter().map(|part| part.writes.clone()).collect(),
             images: parts.into_iter().map(|part| part.image).collect(),
             segments,
             stats,

@@ -8,9 +8,10 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use standfast_format::{
-    BLOCK_BYTES_MAX, FilterKind, HashKind, PAGE_BYTES_MAX, PAGE_BYTES_MIN, name,
+    BLOCK_BYTES_MAX, HashKind, PAGE_BYTES_MAX, PAGE_BYTES_MIN, name,
 };
-use standfast_reduce::{CodecSpec, FilterChoice};
+use standfast_pack::Pipeline;
+use standfast_reduce::{CodecChoice, CodecSpec, FilterChoice};
 use standfast_store::Io;
 
 use super::size::ByteSize;
@@ -133,8 +134,10 @@ pub struct Config {
     pub cow_pool: ByteSize,
     /// When a restart gives control back.
     pub restart: Restart,
+    /// Whether collecting, compressing and storing overlap.
+    pub pipeline: Pipeline,
     /// How blocks are compressed.
-    pub codec: CodecSpec,
+    pub codec: CodecChoice,
     /// What is done to blocks before.
     pub filter: FilterChoice,
     /// Pages compressed together.
@@ -192,6 +195,11 @@ const TRACKS: Words<Track> = &[
 ];
 const CAPTURES: Words<Capture> = &[("stop", Capture::Stop), ("cow", Capture::Cow)];
 const RESTARTS: Words<Restart> = &[("eager", Restart::Eager), ("lazy", Restart::Lazy)];
+const PIPELINES: Words<Pipeline> = &[
+    ("pipelined", Pipeline::Pipelined),
+    ("serial", Pipeline::Serial),
+    ("none", Pipeline::None),
+];
 const IOS: Words<Io> = &[("auto", Io::Auto), ("direct", Io::Direct), ("buffered", Io::Buffered)];
 
 /// All settings.
@@ -317,30 +325,25 @@ pub const KEYS: &[Key] = &[
         show: |config| word_of(config.restart, RESTARTS),
     },
     Key {
+        name: "pipeline",
+        help: "How collecting, compressing and storing take turns: pipelined (all at once), serial (one after the other), none (nothing is compressed)",
+        default: "pipelined",
+        set: |config, text| word(&mut config.pipeline, PIPELINES, text),
+        show: |config| word_of(config.pipeline, PIPELINES),
+    },
+    Key {
         name: "codec",
-        help: "How new pages are compressed: none, lz4, zstd[:-7..22], deflate[:1-12]",
+        help: "How new pages are compressed: auto (per block, what is quickest now), none, lz4, zstd[:-7..22], deflate[:1-12]",
         default: "lz4",
         set: |config, text| assign(&mut config.codec, text),
         show: |config| config.codec.to_string(),
     },
     Key {
         name: "filter",
-        help: "Rearrangement before compressing: auto (tried per block), none, shuffle4, shuffle8",
+        help: "Rearrangement before compressing: auto (tried per block), none, shuffle4, shuffle8 (byte planes of numbers), delta4, delta8 (of their differences)",
         default: "auto",
-        set: |config, text| {
-            config.filter = match text {
-                "auto" => FilterChoice::Auto,
-                _ => FilterChoice::Fixed(
-                    FilterKind::from_name(text)
-                        .ok_or_else(|| one_of(text, "auto, none, shuffle4, shuffle8"))?,
-                ),
-            };
-            Ok(())
-        },
-        show: |config| match config.filter {
-            FilterChoice::Auto => "auto".into(),
-            FilterChoice::Fixed(kind) => kind.to_string(),
-        },
+        set: |config, text| assign(&mut config.filter, text),
+        show: |config| config.filter.to_string(),
     },
     Key {
         name: "block",
@@ -440,7 +443,8 @@ impl Default for Config {
             capture: Capture::Stop,
             cow_pool: ByteSize(0),
             restart: Restart::Eager,
-            codec: CodecSpec { kind: standfast_format::CodecKind::None, level: 0 },
+            pipeline: Pipeline::Pipelined,
+            codec: CodecSpec::NONE.into(),
             filter: FilterChoice::Auto,
             block: ByteSize(0),
             pool: ByteSize(0),

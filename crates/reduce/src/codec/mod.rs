@@ -20,7 +20,7 @@ use standfast_format::CodecKind;
 
 use crate::error::{Error, Result};
 
-pub use spec::CodecSpec;
+pub use spec::{CodecChoice, CodecSpec};
 
 /// A compressor and its inverse.
 ///

@@ -1,4 +1,4 @@
-//! A codec as a user writes it: `none`, `lz4`, `zstd`, `zstd:3`, `deflate:6`.
+//! A codec as a user writes it: `auto`, `none`, `lz4`, `zstd`, `zstd:3`, `deflate:6`.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -10,6 +10,10 @@ use crate::error::{Error, Result};
 
 const ALLOWED: &str =
     "none, lz4, zstd, zstd:LEVEL (-7 to 22, not 0), deflate, deflate:LEVEL (1 to 12)";
+
+const AUTO: &str = "auto";
+const CHOICES_ALLOWED: &str =
+    "auto, none, lz4, zstd, zstd:LEVEL (-7 to 22, not 0), deflate, deflate:LEVEL (1 to 12)";
 
 /// A codec and how hard it tries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -84,6 +88,45 @@ impl fmt::Display for CodecSpec {
     }
 }
 
+/// Which codec the encoders use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CodecChoice {
+    /// Per block, what makes checkpoints quickest now.
+    Auto,
+    /// Always this one.
+    Fixed(CodecSpec),
+}
+
+impl From<CodecSpec> for CodecChoice {
+    fn from(spec: CodecSpec) -> Self {
+        CodecChoice::Fixed(spec)
+    }
+}
+
+impl FromStr for CodecChoice {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        if text == AUTO {
+            return Ok(CodecChoice::Auto);
+        }
+        parse(text).map(CodecChoice::Fixed).ok_or_else(|| Error::Setting {
+            what: "codec",
+            text: text.to_owned(),
+            allowed: CHOICES_ALLOWED,
+        })
+    }
+}
+
+impl fmt::Display for CodecChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CodecChoice::Auto => f.write_str(AUTO),
+            CodecChoice::Fixed(spec) => spec.fmt(f),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -96,6 +139,15 @@ mod tests {
         }
         assert_eq!("zstd".parse::<CodecSpec>().unwrap().to_string(), "zstd:1");
         assert_eq!("deflate".parse::<CodecSpec>().unwrap().to_string(), "deflate:1");
+    }
+
+    #[test]
+    fn a_choice_is_auto_or_a_codec() {
+        for text in ["auto", "none", "lz4", "zstd:3"] {
+            assert_eq!(text.parse::<CodecChoice>().unwrap().to_string(), text);
+        }
+        let error = "automatic".parse::<CodecChoice>().unwrap_err().to_string();
+        assert!(error.contains("auto, none, lz4"), "{error}");
     }
 
     #[test]

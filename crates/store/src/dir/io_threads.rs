@@ -17,11 +17,13 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use super::part::PartFile;
 use crate::aligned::AlignedBuf;
 use crate::contract::OwnedBytes;
 use crate::failpoint;
+use crate::meter::WriteMeter;
 use crate::signals;
 
 /// What is to be written.
@@ -30,6 +32,15 @@ pub(super) enum Data {
     Chunk(AlignedBuf, usize),
     /// Buffers of somebody else, end to end.
     Gathered(Vec<OwnedBytes>),
+}
+
+impl Data {
+    fn bytes(&self) -> usize {
+        match self {
+            Data::Chunk(_, bytes) => *bytes,
+            Data::Gathered(bytes) => bytes.iter().map(|bytes| (**bytes).as_ref().len()).sum(),
+        }
+    }
 }
 
 /// A piece of work.
@@ -150,11 +161,13 @@ impl Shared {
     /// A thread's life.
     fn work(&self) {
         while let Some(job) = self.next() {
+            let started = Instant::now();
             let result = if job.flight.has_failed() {
                 Ok(()) // Its object is given up already: do not fill the disk for nothing.
             } else {
                 write(&job)
             };
+            let written = result.map(|()| (job.data.bytes() as u64, started.elapsed()));
             // First the room, then the news: who waits for the news may submit at once.
             let Job { data, flight, file, .. } = job;
             drop(file);
@@ -169,7 +182,7 @@ impl Shared {
             }
             drop(state);
             self.room.notify_one();
-            flight.finished(result);
+            flight.finished(written);
         }
     }
 
@@ -201,6 +214,7 @@ pub(super) struct Flight {
     state: Mutex<FlightState>,
     landed: Condvar,
     failed: AtomicBool,
+    meter: Arc<WriteMeter>,
 }
 
 #[derive(Debug, Default)]
@@ -214,11 +228,22 @@ impl Flight {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Counts its writes.
+    pub(super) fn meter(&self) -> &Arc<WriteMeter> {
+        &self.meter
+    }
+
     fn started(&self) {
+        self.meter.started();
         self.lock().pending += 1;
     }
 
-    fn finished(&self, result: io::Result<()>) {
+    /// Bytes and time of a write, or its failure.
+    fn finished(&self, result: io::Result<(u64, Duration)>) {
+        match &result {
+            Ok((bytes, took)) => self.meter.landed(*bytes, *took),
+            Err(_) => self.meter.failed(),
+        }
         let mut state = self.lock();
         state.pending -= 1;
         if let Err(error) = result {

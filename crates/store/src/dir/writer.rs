@@ -18,6 +18,7 @@ use super::part::{IfExists, Part};
 use crate::aligned::{ALIGN, AlignedBuf};
 use crate::contract::{HELD_BYTES_MAX, ObjectWriter, OwnedBytes};
 use crate::error::{Error, Result};
+use crate::meter::WriteMeter;
 
 /// Space reserved first where nobody says how much will come.
 const RESERVE_BYTES_MIN: u64 = 16 << 20;
@@ -182,6 +183,14 @@ impl ObjectWriter for DirWriter {
 
     fn written(&self) -> u64 {
         self.submitted + (self.filled + self.gathered_bytes) as u64
+    }
+
+    fn settle(&mut self) -> Result<()> {
+        self.landed().map_err(|error| self.give_up(error))
+    }
+
+    fn meter(&self) -> Option<Arc<WriteMeter>> {
+        Some(self.flight.meter().clone())
     }
 
     fn seal(mut self: Box<Self>) -> Result<u64> {

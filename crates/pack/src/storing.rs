@@ -1,0 +1,131 @@
+//! How fast the store is: measured while segments are written, for the codec `auto`.
+//!
+//! Data: [`Progress`] of the segment that is being written -> seconds for a stored byte and the
+//! bytes still on their way -> [`Adaptive`].
+//!
+//! Why the first blocks wait: compressing is many times faster than a slow disk. Before a first
+//! write has landed nobody knows that the disk is slow, and all memory would be full of blocks that
+//! were compressed too little. The store has enough to do meanwhile.
+//!
+//! Invariants:
+//! - A wait ends: with the first write that lands, or after [`FIRST_WAIT_MAX`].
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use standfast_format::SegmentId;
+use standfast_reduce::Adaptive;
+use standfast_store::WriteMeter;
+
+/// The rate is measured over so many bytes.
+const WINDOW_BYTES: u64 = 2 << 20;
+/// So much is handed to a store of unknown speed before anybody waits.
+const UNKNOWN_BYTES_MAX: u64 = 4 << 20;
+/// Longest wait for the first write.
+const FIRST_WAIT_MAX: Duration = Duration::from_millis(100);
+
+/// How far a segment has come.
+pub(crate) struct Progress {
+    pub(crate) segment: SegmentId,
+    /// Bytes handed to the store.
+    pub(crate) handed_bytes: u64,
+    /// Time that handing them over took.
+    pub(crate) handing: Duration,
+    /// Counts what has landed, where the store does that.
+    pub(crate) meter: Option<Arc<WriteMeter>>,
+}
+
+/// Follows the store's speed.
+pub(crate) struct Storing {
+    adaptive: Arc<Adaptive>,
+    window: Mutex<Window>,
+}
+
+#[derive(Default)]
+struct Window {
+    segment: Option<SegmentId>,
+    /// Bytes and busy time at its start.
+    bytes: u64,
+    busy: Duration,
+    seconds_per_byte: Option<f64>,
+}
+
+impl Storing {
+    pub(crate) fn new(adaptive: Arc<Adaptive>) -> Self {
+        Self { adaptive, window: Mutex::default() }
+    }
+
+    /// Takes in how far a segment has come; waits where nothing is known of the store yet.
+    pub(crate) fn observe(&self, progress: &Progress) {
+        let known = self.look(progress);
+        if let Some(meter) = &progress.meter
+            && !known
+            && progress.handed_bytes >= UNKNOWN_BYTES_MAX
+        {
+            meter.wait_landed(FIRST_WAIT_MAX);
+            self.look(progress);
+        }
+    }
+
+    /// Whether the store's speed is known.
+    fn look(&self, progress: &Progress) -> bool {
+        let (bytes, busy) = match &progress.meter {
+            Some(meter) => {
+                let pace = meter.pace();
+                (pace.landed_bytes, pace.busy)
+            }
+            None => (progress.handed_bytes, progress.handing),
+        };
+        let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
+        if window.segment.replace(progress.segment) != Some(progress.segment) {
+            (window.bytes, window.busy) = (0, Duration::ZERO);
+        }
+        let moved = bytes.saturating_sub(window.bytes);
+        if moved >= WINDOW_BYTES {
+            let now = busy.saturating_sub(window.busy).as_secs_f64() / moved as f64;
+            let before = window.seconds_per_byte.unwrap_or(now);
+            window.seconds_per_byte = Some((before + now) / 2.0);
+            (window.bytes, window.busy) = (bytes, busy);
+        }
+        let backlog = progress.handed_bytes.saturating_sub(bytes);
+        self.adaptive.storing(window.seconds_per_byte, backlog);
+        window.seconds_per_byte.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn progress(handed_bytes: u64, handing_ms: u64, meter: Option<Arc<WriteMeter>>) -> Progress {
+        let handing = Duration::from_millis(handing_ms);
+        Progress { segment: SegmentId([1; 16]), handed_bytes, handing, meter }
+    }
+
+    #[test]
+    fn without_a_meter_the_time_of_handing_over_counts() {
+        let adaptive = Arc::new(Adaptive::new(1, 1, false));
+        let storing = Storing::new(Arc::clone(&adaptive));
+        storing.observe(&progress(1 << 20, 500, None));
+        let unknown = adaptive.rates().store_s;
+        storing.observe(&progress(2 << 20, 2000, None));
+        assert_ne!(adaptive.rates().store_s, unknown);
+        let expected = 2.0 / f64::from(2 << 20);
+        assert!((adaptive.rates().store_s / expected - 1.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn what_has_not_landed_is_the_backlog() {
+        let adaptive = Arc::new(Adaptive::new(1, 1, false));
+        let storing = Storing::new(Arc::clone(&adaptive));
+        let meter = WriteMeter::shared();
+        meter.started();
+        meter.started();
+        meter.landed(2 << 20, Duration::from_millis(9));
+        storing.observe(&progress(6 << 20, 0, Some(Arc::clone(&meter))));
+        assert_eq!(adaptive.rates().backlog_bytes, f64::from(4 << 20));
+        meter.landed(4 << 20, Duration::from_millis(9));
+        storing.observe(&progress(6 << 20, 0, Some(meter)));
+        assert_eq!(adaptive.rates().backlog_bytes, 0.0);
+    }
+}

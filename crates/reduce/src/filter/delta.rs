@@ -1,0 +1,127 @@
+//! Differences of neighbouring numbers, so that planes of slowly changing ones become quiet.
+//!
+//! Data: elements of 4 or 8 bytes, read as little-endian integers -> each minus the one before it
+//! (the first minus 0), wrapping, and folded so that small differences of either sign become
+//! small numbers: 0, -1, 1, -2, ... become 0, 1, 2, 3, ... A tail shorter than an element stays.
+//!
+//! Why integers also for floats: floats of one sign and exponent are ordered as their bits are, so
+//! neighbours of a smooth field differ in their low bits only. Why folding: without it the sign
+//! of a noisy difference fills every higher byte with 00 or ff.
+//!
+//! Invariants:
+//! - `undo` after `take` gives the same bytes, for every length and any contents.
+
+macro_rules! delta_of {
+    ($take:ident, $undo:ident, $number:ty, $signed:ty) => {
+        /// Writes the folded differences of `src` to `dst`, which has its length.
+        #[inline(always)]
+        fn $take(src: &[u8], dst: &mut [u8]) {
+            const BYTES: usize = size_of::<$number>();
+            let (elements, tail) = src.as_chunks::<BYTES>();
+            let (folded, rest) = dst.as_chunks_mut::<BYTES>();
+            rest.copy_from_slice(tail);
+            let Some(first) = elements.first() else { return };
+            let fold = |now: &[u8; BYTES], before: &[u8; BYTES]| {
+                let now = <$number>::from_le_bytes(*now);
+                let difference = now.wrapping_sub(<$number>::from_le_bytes(*before)) as $signed;
+                let sign = (difference >> (<$signed>::BITS - 1)) as $number;
+                (((difference as $number) << 1) ^ sign).to_le_bytes()
+            };
+            folded[0] = fold(first, &[0; BYTES]);
+            // Pairs of neighbours from two slices: nothing depends on the step before.
+            for ((out, now), before) in folded[1..].iter_mut().zip(&elements[1..]).zip(elements) {
+                *out = fold(now, before);
+            }
+        }
+
+        /// Turns folded differences back, in place.
+        fn $undo(bytes: &mut [u8]) {
+            let (elements, _) = bytes.as_chunks_mut::<{ size_of::<$number>() }>();
+            let mut last: $number = 0;
+            for element in elements {
+                let folded = <$number>::from_le_bytes(*element);
+                let difference = (folded >> 1) ^ (folded & 1).wrapping_neg();
+                last = last.wrapping_add(difference);
+                *element = last.to_le_bytes();
+            }
+        }
+    };
+}
+
+delta_of!(take4, undo4, u32, i32);
+delta_of!(take8, undo8, u64, i64);
+
+/// Writes the folded differences of `src`, elements of `elem` (4 or 8) bytes, to `dst`, which has
+/// the same length.
+pub(super) fn take(elem: usize, src: &[u8], dst: &mut [u8]) {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2") {
+        // SAFETY: the processor has AVX2.
+        return unsafe { take_avx2(elem, src, dst) };
+    }
+    take_portable(elem, src, dst);
+}
+
+/// The same code, compiled for wider registers.
+///
+/// # Safety
+/// The processor must have AVX2.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+unsafe fn take_avx2(elem: usize, src: &[u8], dst: &mut [u8]) {
+    take_portable(elem, src, dst);
+}
+
+#[inline(always)]
+fn take_portable(elem: usize, src: &[u8], dst: &mut [u8]) {
+    match elem {
+        4 => take4(src, dst),
+        _ => take8(src, dst),
+    }
+}
+
+/// Undoes [`take`] in place.
+pub(super) fn undo(elem: usize, bytes: &mut [u8]) {
+    match elem {
+        4 => undo4(bytes),
+        _ => undo8(bytes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn differences_of_either_sign_become_small_numbers() {
+        let src: Vec<u8> = [5_u32, 6, 4, 4].into_iter().flat_map(u32::to_le_bytes).collect();
+        let mut dst = vec![0xAA; 18];
+        take(4, &[&src[..], &[7, 8]].concat(), &mut dst);
+        let expected: Vec<u8> = [10_u32, 2, 3, 0].into_iter().flat_map(u32::to_le_bytes).collect();
+        assert_eq!(dst, [&expected[..], &[7, 8]].concat());
+    }
+
+    #[test]
+    fn a_straight_line_becomes_one_value() {
+        let src: Vec<u8> = (0..100_i64).flat_map(|i| (7 - 3 * i).to_le_bytes()).collect();
+        let mut dst = vec![0; src.len()];
+        take(8, &src, &mut dst);
+        assert!(dst[8..].chunks(8).all(|element| element == 5_u64.to_le_bytes()));
+    }
+
+    proptest! {
+        #[test]
+        fn both_ways_agree_and_lead_back(
+            bytes in prop::collection::vec(prop_oneof![Just(0_u8), Just(0xFF), any::<u8>()], 0..999),
+            elem in prop::sample::select(vec![4_usize, 8]),
+        ) {
+            let (mut fast, mut plain) = (vec![0xAA; bytes.len()], vec![0x55; bytes.len()]);
+            take(elem, &bytes, &mut fast);
+            take_portable(elem, &bytes, &mut plain);
+            prop_assert_eq!(&fast, &plain);
+            undo(elem, &mut fast);
+            prop_assert_eq!(&fast, &bytes);
+        }
+    }
+}

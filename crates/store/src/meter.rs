@@ -1,0 +1,135 @@
+//! Counts the writes of one object: by size for the profile, and by time for the live rate.
+//!
+//! Data: the backend tells when a write is handed over and when it has landed -> [`Pace`] for
+//! whoever adapts to the medium's speed, and a [`Tally`] for the manifest.
+//!
+//! Invariants:
+//! - Busy time is time in which at least one write was on its way, however many there were.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use standfast_format::Tally;
+
+/// What has landed so far, and in how much time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pace {
+    /// Bytes that reached the medium.
+    pub landed_bytes: u64,
+    /// Time in which something was on its way there.
+    pub busy: Duration,
+}
+
+/// Counts the writes of one object; shared between its writer and those who watch.
+#[derive(Debug, Default)]
+pub struct WriteMeter {
+    state: Mutex<State>,
+    landed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    under_way: usize,
+    busy_since: Option<Instant>,
+    pace: Pace,
+    tally: Tally,
+}
+
+impl WriteMeter {
+    /// A meter for one object.
+    pub fn shared() -> Arc<Self> {
+        Arc::default()
+    }
+
+    /// A write is handed over.
+    pub fn started(&self) {
+        let mut state = self.lock();
+        state.under_way += 1;
+        state.busy_since.get_or_insert_with(Instant::now);
+    }
+
+    /// A write of so many bytes has landed and took the medium so long.
+    pub fn landed(&self, bytes: u64, took: Duration) {
+        let mut state = self.lock();
+        state.tally.add(bytes, took.as_nanos() as u64);
+        state.pace.landed_bytes += bytes;
+        state.finish();
+        drop(state);
+        self.landed.notify_all();
+    }
+
+    /// A write has failed.
+    pub fn failed(&self) {
+        self.lock().finish();
+        self.landed.notify_all();
+    }
+
+    /// What has landed so far.
+    pub fn pace(&self) -> Pace {
+        let state = self.lock();
+        let running = state.busy_since.map_or(Duration::ZERO, |since| since.elapsed());
+        Pace { busy: state.pace.busy + running, ..state.pace }
+    }
+
+    /// Waits until something has landed, nothing is under way, or the time is over.
+    pub fn wait_landed(&self, timeout: Duration) {
+        let none = |state: &mut State| state.pace.landed_bytes == 0 && state.under_way > 0;
+        let waited = self.landed.wait_timeout_while(self.lock(), timeout, none);
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// The writes so far, by size.
+    pub fn tally(&self) -> Tally {
+        self.lock().tally.clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Numbers only: whoever panicked has left them usable.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn finish(&mut self) {
+        self.under_way -= 1;
+        if self.under_way == 0
+            && let Some(since) = self.busy_since.take()
+        {
+            self.pace.busy += since.elapsed();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overlapping_writes_count_their_time_once() {
+        let meter = WriteMeter::default();
+        meter.started();
+        meter.started();
+        let took = Duration::from_secs(3600);
+        meter.landed(1 << 20, took);
+        meter.landed(100, took);
+        let pace = meter.pace();
+        assert_eq!(pace.landed_bytes, (1 << 20) + 100);
+        assert!(pace.busy < took, "by the clock, not by what each write took");
+        assert_eq!(meter.pace(), pace, "nothing is under way");
+        assert_eq!(meter.tally().total().ns, 2 * took.as_nanos() as u64);
+    }
+
+    #[test]
+    fn waiting_ends_with_the_first_write_or_without_any() {
+        let meter = WriteMeter::default();
+        meter.wait_landed(Duration::from_secs(60));
+        meter.started();
+        meter.failed();
+        meter.wait_landed(Duration::from_secs(60));
+        meter.started();
+        meter.wait_landed(Duration::from_millis(1));
+        meter.landed(1, Duration::ZERO);
+        meter.started();
+        meter.wait_landed(Duration::from_secs(60));
+    }
+}

@@ -1,0 +1,129 @@
+//! The bars of compression in a pipeline, and of the codec that is chosen live.
+
+use std::path::Path;
+
+use standfast_measure::{Bar, Better};
+use standfast_pack::Pipeline;
+use standfast_reduce::{CodecChoice, CodecSpec};
+
+use super::data::{self, Data};
+use super::trial::{Alone, Outcome, Trial};
+use super::BLOCK_BYTES;
+
+const LETTER: &str = "D";
+/// What a fixed choice may be.
+const FIXED: [&str; 6] = ["none", "lz4", "zstd:1", "zstd:3", "zstd:9", "deflate:1"];
+/// Speeds of the store for the codec `auto`, MB/s.
+const STORES: [f64; 3] = [100.0, 400.0, 2000.0];
+/// Storing over compressing, where both take about as long.
+const ALIKE: [f64; 3] = [0.7, 1.0, 1.4];
+
+/// Measures the bars, handing each over as soon as it is known.
+pub(crate) fn bars(
+    quick: bool,
+    corpus: Option<&Path>,
+    mut each: impl FnMut(Bar),
+) -> anyhow::Result<()> {
+    let (mib, rounds) = if quick { (16, 2) } else { (64, 5) };
+    let all = data::all(corpus, mib)?;
+    let suited = |data: &&Data| data.name != "noise" && data.name != "counts";
+    for data in all.iter().filter(suited) {
+        if quick && data.name != "field" && data.name != "CM1" {
+            continue;
+        }
+        overlap(data, rounds, &mut each)?;
+    }
+    for data in &all {
+        adaptive(data, if quick { &STORES[1..2] } else { &STORES }, rounds, &mut each)?;
+    }
+    Ok(())
+}
+
+fn pipelined(codec: impl Into<CodecChoice>, threads: usize, bytes_per_s: f64) -> Trial {
+    let (pipeline, codec) = (Pipeline::Pipelined, codec.into());
+    Trial { pipeline, codec, block_bytes: BLOCK_BYTES, threads, bytes_per_s }
+}
+
+/// The pipeline against its slowest stage, and against the stages one after the other.
+fn overlap(data: &Data, rounds: usize, each: &mut impl FnMut(Bar)) -> anyhow::Result<()> {
+    for codec in ["zstd:1", "deflate:1"] {
+        let codec: CodecSpec = codec.parse()?;
+        let alone = Alone::measure(&data.bytes, codec, BLOCK_BYTES, rounds)?;
+        let (mut slowest, mut in_turn) = (0.0_f64, 0.0_f64);
+        for alike in ALIKE {
+            let store_s = alike * alone.zip_s;
+            let trial = pipelined(codec, 1, alone.stored_bytes as f64 / store_s);
+            let serial = Trial { pipeline: Pipeline::Serial, ..trial };
+            let total_s = trial.best(&data.bytes, rounds)?.total_s;
+            let stage_s = alone.collect_s.max(alone.zip_s).max(store_s);
+            slowest = slowest.max(total_s / stage_s);
+            in_turn = in_turn.max(total_s / serial.best(&data.bytes, rounds)?.total_s);
+        }
+        let name = format!("pipelined {codec}, {}, times its slowest stage", data.name);
+        each(Bar::new(LETTER, name, slowest, Better::Lower, 1.15).ceiling(1.0, "times"));
+        let name = format!("pipelined {codec}, {}, times serial, stages alike", data.name);
+        each(Bar::new(LETTER, name, in_turn, Better::Lower, 0.65));
+        bound(data, codec, &alone, rounds, each)?;
+    }
+    Ok(())
+}
+
+/// Stores so slow, and so fast, that one stage alone decides.
+fn bound(
+    data: &Data,
+    codec: CodecSpec,
+    alone: &Alone,
+    rounds: usize,
+    each: &mut impl FnMut(Bar),
+) -> anyhow::Result<()> {
+    let threads = 2;
+    for (words, store_s) in [("slow store", 4.0 * alone.zip_s), ("fast store", 0.1 * alone.zip_s)] {
+        let trial = pipelined(codec, threads, alone.stored_bytes as f64 / store_s);
+        let zip_s = alone.zip_s / threads as f64;
+        let stage_s = alone.collect_s.max(zip_s).max(store_s);
+        let total_s = trial.best(&data.bytes, rounds)?.total_s;
+        let name = format!("{threads} threads {codec}, {}, {words}, times slowest", data.name);
+        each(Bar::new(LETTER, name, total_s / stage_s, Better::Lower, 1.15).ceiling(1.0, "times"));
+    }
+    Ok(())
+}
+
+/// The codec `auto` against every fixed one.
+fn adaptive(
+    data: &Data,
+    stores: &[f64],
+    rounds: usize,
+    each: &mut impl FnMut(Bar),
+) -> anyhow::Result<()> {
+    let threads = 2;
+    for mbps in stores {
+        let mut trials = FIXED
+            .iter()
+            .map(|codec| Ok(pipelined(codec.parse::<CodecSpec>()?, threads, mbps * 1e6)))
+            .collect::<anyhow::Result<Vec<Trial>>>()?;
+        trials.push(pipelined(CodecChoice::Auto, threads, mbps * 1e6));
+        let mut outcomes = Vec::new();
+        for trial in &trials {
+            outcomes.push(trial.best(&data.bytes, rounds)?);
+        }
+        let auto = outcomes.pop().expect("it was the last");
+        let least = |time: fn(&Outcome) -> f64| {
+            outcomes.iter().map(time).fold(f64::INFINITY, f64::min)
+        };
+        let (best_s, best_first_s) = (least(|one| one.total_s), least(|one| one.first_s));
+        let at = format!("{}, store of {mbps:.0} MB/s", data.name);
+        let name = format!("codec auto, {at}, times the best fixed one");
+        let ratio = auto.total_s / best_s;
+        each(Bar::new(LETTER, name, ratio, Better::Lower, 1.05).ceiling(1e3 * best_s, "ms"));
+        let name = format!("codec auto, {at}, first checkpoint, times the best");
+        each(Bar::new(LETTER, name, auto.first_s / best_first_s, Better::Lower, 1.05));
+        if data.name == "mixed" {
+            let mut times: Vec<f64> = outcomes.iter().map(|one| one.total_s).collect();
+            times.sort_by(f64::total_cmp);
+            let name = format!("codec auto, {at}, times the middle fixed one");
+            let middle = (times[times.len() / 2 - 1] + times[times.len() / 2]) / 2.0;
+            each(Bar::new(LETTER, name, auto.total_s / middle, Better::Lower, 0.8));
+        }
+    }
+    Ok(())
+}
