@@ -94,6 +94,7 @@ pub(crate) const PAGES: &[Page] = &[
         examples: &[
             ("standfast show", "the newest checkpoint"),
             ("standfast show 12", "a given one"),
+            ("standfast show --writes", "how its bytes were written, by size"),
         ],
         next: "standfast verify VERSION checks its data, standfast export VERSION --to DIR takes it out",
         json: &[
@@ -103,6 +104,7 @@ pub(crate) const PAGES: &[Page] = &[
             ),
             ("region", "rank, region, bytes, elem, pages, zero_pages, own_pages, old_pages, runs"),
             ("segment", "segment, bytes, slots, used_slots, origin (own, old, unreadable)"),
+            ("writes", "rank, side (pieces, writes), from, below (null: no bound), count, bytes, ns"),
         ],
     },
     Page {

@@ -118,6 +118,9 @@ pub(crate) struct WorkerArgs {
 pub(crate) struct ShowArgs {
     /// Which checkpoint; the newest if left out
     pub(crate) version: Option<u64>,
+    /// How its bytes were written: by size, their share of count, bytes and time
+    #[arg(long)]
+    pub(crate) writes: bool,
 }
 
 /// Arguments of `verify`.

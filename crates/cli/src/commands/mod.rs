@@ -15,6 +15,7 @@ mod prune;
 mod run;
 mod show;
 mod verify;
+mod writes;
 
 use std::process::ExitCode;
 

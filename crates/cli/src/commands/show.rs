@@ -1,4 +1,5 @@
-//! `show`: one checkpoint in full: what each stage saved, its regions, the segments it needs.
+//! `show`: one checkpoint in full: what each stage saved, its regions, the segments it needs; with
+//! `--writes` how its bytes were written instead of what they are.
 //!
 //! Data: manifest and images -> closing block, regions; headers of the segments -> which of them
 //! this checkpoint wrote itself and which it shares with earlier ones.
@@ -13,6 +14,7 @@ use standfast_format::{
 };
 use standfast_restart::read_image;
 
+use super::writes;
 use crate::args::{Global, ShowArgs};
 use crate::escape;
 use crate::failure::Result;
@@ -44,6 +46,13 @@ pub(crate) fn run(global: &Global, args: &ShowArgs, output: &Output) -> Result<E
     let _lock = job.lock()?;
     let inventory = job.inventory()?;
     let manifest = place::choose(&inventory, args.version)?;
+    if args.writes {
+        let first = manifest.images.first();
+        let image = first.and_then(|image| read_image(&*job.store, manifest, image.rank).ok());
+        summary(&job, manifest, image.as_ref(), output)?;
+        writes::show(manifest, output)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let origins: HashMap<SegmentId, Origin> = manifest
         .segments
         .iter()

@@ -43,7 +43,7 @@ fn json_lines_have_the_documented_fields() {
     let fixture = Fixture::new();
     let help = |command: &str| fixture.run(&[command, "--help"]).out;
     for args in
-        [&["ls"] as &[&str], &["show"], &["verify"], &["diff", "1", "3"], &["config"], &["plan"]]
+        [&["ls"] as &[&str], &["show"], &["show", "--writes"], &["verify"], &["diff", "1", "3"], &["config"], &["plan"]]
     {
         let help = help(args[0]);
         let ran = fixture.run(&[args, &["--json"]].concat());
