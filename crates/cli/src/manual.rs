@@ -104,7 +104,10 @@ pub(crate) const PAGES: &[Page] = &[
             ),
             ("region", "rank, region, bytes, elem, pages, zero_pages, own_pages, old_pages, runs"),
             ("segment", "segment, bytes, slots, used_slots, origin (own, old, unreadable)"),
-            ("writes", "rank, side (pieces, writes), from, below (null: no bound), count, bytes, ns"),
+            (
+                "writes",
+                "rank, side (pieces, writes), from, below (null: no bound), count, bytes, ns",
+            ),
         ],
     },
     Page {

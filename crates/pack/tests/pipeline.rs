@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use standfast_format::{HashKind, JobId, Rank, SegmentId};
+use standfast_format::{HashKind, JobId, Kind, Rank, SegmentId};
 use standfast_pack::{
     Error, PackSettings, Packer, Pipeline, SealedSegment, SegmentReader, SegmentSettings,
 };
 use standfast_reduce::{BlockDecoder, FilterChoice, PageHasher};
 use standfast_store::{DirStore, MemoryStore, Options, Store};
-use standfast_testkit::{FaultyStore, Rule};
+use standfast_testkit::{Fault, FaultyStore, Op};
 
 const PAGE: usize = 1024;
 const JOB: JobId = JobId([1; 16]);
@@ -40,7 +40,9 @@ fn pages(count: usize) -> Vec<Vec<u8>> {
     };
     let page = |at: usize| match at / 64 % 3 {
         0 => (0..PAGE / 8).flat_map(|_| next().to_le_bytes()).collect(),
-        1 => format!("page {at} of the text ").into_bytes().into_iter().cycle().take(PAGE).collect(),
+        1 => {
+            format!("page {at} of the text ").into_bytes().into_iter().cycle().take(PAGE).collect()
+        }
         _ => (0..PAGE / 8).flat_map(|i| ((at * i) as f64).sqrt().to_le_bytes()).collect(),
     };
     (0..count).map(page).collect()
@@ -125,7 +127,7 @@ fn pieces_and_writes_are_counted() {
 fn a_store_that_fails_fails_the_checkpoint_in_every_mode() {
     for pipeline in [Pipeline::None, Pipeline::Serial, Pipeline::Pipelined] {
         let store = FaultyStore::new(Arc::new(MemoryStore::new()));
-        store.add(Rule::full(100_000));
+        store.inject(Fault::FailFrom { op: Op::Append, nth: 20, kind: Kind::Full });
         let store: Arc<dyn Store> = Arc::new(store);
         let packer =
             Packer::new(Arc::clone(&store), settings(pipeline, "auto", 16 << 10), hasher());

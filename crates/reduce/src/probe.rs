@@ -80,7 +80,9 @@ impl Probe {
         for filter in candidates(self.filters, elem_hint) {
             self.try_filter(*filter, len, best.1, &mut best);
         }
-        if self.filters == FilterChoice::Auto && let Some(delta) = best.0.and_then(differences) {
+        if self.filters == FilterChoice::Auto
+            && let Some(delta) = best.0.and_then(differences)
+        {
             self.try_filter(delta, len, best.1 * DELTA_PERCENT_MAX / 100, &mut best);
         }
         let mut only_skewed = false;

@@ -67,7 +67,7 @@ fn text(random: &mut Random, _: usize) -> Vec<u8> {
     while text.len() < PART {
         let word = random.next();
         text.extend_from_slice(words[word as usize % words.len()].as_bytes());
-        if word % 7 == 0 {
+        if word.is_multiple_of(7) {
             text.extend_from_slice((word >> 40).to_string().as_bytes());
         }
         text.push(b' ');

@@ -94,7 +94,8 @@ impl fmt::Display for Point {
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let codecs = args.codecs.iter().map(|text| Ok(text.parse()?));
     let codecs = codecs.collect::<anyhow::Result<Vec<CodecSpec>>>()?;
-    args.report.note(NAME, "model: T_u without compression, T_z serial, T_P pipelined; of one rank");
+    args.report
+        .note(NAME, "model: T_u without compression, T_z serial, T_P pipelined; of one rank");
     let wanted = |data: &Data| args.data.is_empty() || args.data.contains(&data.name);
     for data in data::all(args.corpus.as_deref(), args.mib)?.iter().filter(|data| wanted(data)) {
         for mbps in &args.store {
@@ -173,8 +174,7 @@ fn model(trial: &Trial, alone: &Alone, bytes: usize) -> anyhow::Result<f64> {
     let share = (alone.stored_bytes as f64 / bytes as f64).min(1.0);
     let rate = trial.bytes_per_s;
     let threads = trial.threads.max(1) as f64;
-    let stages =
-        |zip_s: f64| Stages::new(bytes as f64, alone.collect_s, zip_s, share, rate, rate);
+    let stages = |zip_s: f64| Stages::new(bytes as f64, alone.collect_s, zip_s, share, rate, rate);
     Ok(match trial.pipeline {
         Pipeline::None => stages(0.0)?.plain_s(1.0, Form::Continuous),
         Pipeline::Serial => stages(alone.zip_s)?.serial_s(1.0, Form::Continuous),

@@ -42,9 +42,15 @@ fn diff_names_exactly_the_pages_that_changed() {
 fn json_lines_have_the_documented_fields() {
     let fixture = Fixture::new();
     let help = |command: &str| fixture.run(&[command, "--help"]).out;
-    for args in
-        [&["ls"] as &[&str], &["show"], &["show", "--writes"], &["verify"], &["diff", "1", "3"], &["config"], &["plan"]]
-    {
+    for args in [
+        &["ls"] as &[&str],
+        &["show"],
+        &["show", "--writes"],
+        &["verify"],
+        &["diff", "1", "3"],
+        &["config"],
+        &["plan"],
+    ] {
         let help = help(args[0]);
         let ran = fixture.run(&[args, &["--json"]].concat());
         assert_eq!(ran.code, 0);

@@ -7,9 +7,7 @@ use std::fmt::Display;
 use std::str::FromStr;
 use std::time::Duration;
 
-use standfast_format::{
-    BLOCK_BYTES_MAX, HashKind, PAGE_BYTES_MAX, PAGE_BYTES_MIN, name,
-};
+use standfast_format::{BLOCK_BYTES_MAX, HashKind, PAGE_BYTES_MAX, PAGE_BYTES_MIN, name};
 use standfast_pack::Pipeline;
 use standfast_reduce::{CodecChoice, CodecSpec, FilterChoice};
 use standfast_store::Io;
@@ -195,11 +193,8 @@ const TRACKS: Words<Track> = &[
 ];
 const CAPTURES: Words<Capture> = &[("stop", Capture::Stop), ("cow", Capture::Cow)];
 const RESTARTS: Words<Restart> = &[("eager", Restart::Eager), ("lazy", Restart::Lazy)];
-const PIPELINES: Words<Pipeline> = &[
-    ("pipelined", Pipeline::Pipelined),
-    ("serial", Pipeline::Serial),
-    ("none", Pipeline::None),
-];
+const PIPELINES: Words<Pipeline> =
+    &[("pipelined", Pipeline::Pipelined), ("serial", Pipeline::Serial), ("none", Pipeline::None)];
 const IOS: Words<Io> = &[("auto", Io::Auto), ("direct", Io::Direct), ("buffered", Io::Buffered)];
 
 /// All settings.

@@ -53,6 +53,8 @@ enum Token {
 }
 
 /// One chunk of at most [`CHUNK_BYTES`], filtered, as a raw Deflate stream.
+///
+/// Panics if the filter takes differences: devices only shuffle.
 pub fn encode_chunk(chunk: &[u8], filter: FilterKind) -> Vec<u8> {
     assert!(chunk.len() <= CHUNK_BYTES, "a chunk of {} bytes", chunk.len());
     match element_bytes(filter) {

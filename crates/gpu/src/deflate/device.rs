@@ -31,7 +31,7 @@ pub struct DeviceDeflate {
 
 impl DeviceDeflate {
     /// For inputs of up to `bytes_max`, each chunk filtered first. Takes that much device memory and 256 KiB for each block
-    /// that runs at a time.
+    /// that runs at a time. Encoding panics if the filter takes differences: devices only shuffle.
     pub fn new(gpu: &Gpu, filter: FilterKind, bytes_max: usize) -> Result<Self> {
         let blocks = gpu.multiprocessors() * BLOCKS_EACH;
         Ok(DeviceDeflate {

@@ -160,9 +160,8 @@ fn best(classes: &[Class], rates: &Rates) -> Plan {
 /// What each class takes if a second of the store is worth `price` seconds of a thread.
 fn at_price(classes: &[Class], rates: &Rates, price: f64) -> Vec<usize> {
     let threads = if rates.in_turn { 1.0 } else { rates.threads as f64 };
-    let cost = |cost: &Cost| {
-        cost.zip_s * rates.slowdown / threads + price * cost.share * rates.store_s
-    };
+    let cost =
+        |cost: &Cost| cost.zip_s * rates.slowdown / threads + price * cost.share * rates.store_s;
     let cheapest = |class: &Class| {
         let costs = class.options.iter().map(cost).enumerate();
         costs.min_by(|a, b| a.1.total_cmp(&b.1)).map_or(0, |(at, _)| at)
@@ -283,10 +282,8 @@ mod tests {
             Cost { zip_s: 2.5e-9, share: 0.93 },
             Cost { zip_s: 10e-9, share: 0.92 },
         ];
-        let classes = [
-            Class { weight: 0.5, options: text() },
-            Class { weight: 0.5, options: stubborn },
-        ];
+        let classes =
+            [Class { weight: 0.5, options: text() }, Class { weight: 0.5, options: stubborn }];
         let plan = plan(&classes, &rates(700.0), None);
         for turn in 0..8 {
             assert!(plan.option(0, turn) >= plan.option(1, turn), "{plan:?}");

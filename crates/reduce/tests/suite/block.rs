@@ -3,7 +3,9 @@
 use crate::data;
 
 use standfast_format::{CodecKind, FilterKind, Kind};
-use standfast_reduce::{BlockDecoder, BlockEncoder, CodecSpec, Encoded, Error, FILTERS_ALLOWED, FilterChoice};
+use standfast_reduce::{
+    BlockDecoder, BlockEncoder, CodecSpec, Encoded, Error, FILTERS_ALLOWED, FilterChoice,
+};
 
 const BLOCK: usize = 128 << 10;
 
