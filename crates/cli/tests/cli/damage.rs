@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use standfast::{Manifest, Stats, Version};
-use standfast_format::{Digest, SEGMENT_HEADER_BYTES};
+use standfast_format::{Digest, FORMAT_VERSION, SEGMENT_HEADER_BYTES};
 
 use crate::fixture::{FIELD, Fixture, Ran, open};
 
@@ -30,7 +30,7 @@ fn swap(a: &Path, b: &Path) {
 /// Seals a framed file again, as a newer Standfast would have written it.
 fn make_newer(path: &Path) {
     let mut bytes = std::fs::read(path).unwrap();
-    bytes[8] = 2;
+    bytes[8..10].copy_from_slice(&(FORMAT_VERSION + 1).to_le_bytes());
     let covered = bytes.len() - 32;
     let digest = Digest::of(&bytes[..covered]);
     bytes[covered..].copy_from_slice(&digest.0);

@@ -15,6 +15,7 @@ pub(super) const CASES: &[Case] = case_table![
     an_empty_object_can_be_sealed,
     appends_of_any_size_add_up,
     large_objects_come_back_whole,
+    settling_in_between_changes_nothing,
     a_wrong_size_hint_does_no_harm,
     many_writers_in_one_thread,
     the_last_seal_wins,
@@ -86,6 +87,24 @@ fn large_objects_come_back_whole(store: &Arc<dyn Store>) {
     dropped.append(&bytes).unwrap();
     drop(dropped);
     assert_eq!(store.list("").unwrap().len(), 1);
+}
+
+fn settling_in_between_changes_nothing(store: &Arc<dyn Store>) {
+    let bytes = pattern(7_000_001, 5);
+    let mut writer = store.create("settled", None).unwrap();
+    writer.settle().unwrap();
+    for part in bytes.chunks(3_000_000) {
+        writer.append(part).unwrap();
+        writer.settle().unwrap();
+    }
+    let meter = writer.meter();
+    assert_eq!(writer.seal().unwrap(), bytes.len() as u64);
+    assert_eq!(read(store, "settled"), bytes);
+    if let Some(meter) = meter {
+        let pace = meter.pace();
+        assert!(pace.landed_bytes >= bytes.len() as u64, "what is sealed has landed");
+        assert_eq!(meter.tally().total().bytes, pace.landed_bytes);
+    }
 }
 
 fn a_wrong_size_hint_does_no_harm(store: &Arc<dyn Store>) {

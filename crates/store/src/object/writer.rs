@@ -165,6 +165,14 @@ impl ObjectWriter for UploadWriter {
         self.sent + self.filling.len() as u64
     }
 
+    fn settle(&mut self) -> Result<()> {
+        self.check()?;
+        while !self.in_flight.is_empty() {
+            self.await_oldest().map_err(|error| self.give_up(error))?;
+        }
+        Ok(())
+    }
+
     fn seal(mut self: Box<Self>) -> Result<u64> {
         self.check()?;
         self.finish().map_err(|error| self.give_up(error))?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use standfast_format::Kind;
-use standfast_store::{Error, ObjectReader, ObjectWriter, Result};
+use standfast_store::{Error, ObjectReader, ObjectWriter, Result, WriteMeter};
 
 use super::plan::{self, Op, Plan, When};
 
@@ -80,6 +80,17 @@ impl ObjectWriter for FaultyWriter {
 
     fn written(&self) -> u64 {
         self.written
+    }
+
+    fn settle(&mut self) -> Result<()> {
+        match &mut self.inner {
+            Some(inner) => inner.settle(),
+            None => Err(self.given_up()),
+        }
+    }
+
+    fn meter(&self) -> Option<Arc<WriteMeter>> {
+        self.inner.as_ref().and_then(|inner| inner.meter())
     }
 
     fn seal(mut self: Box<Self>) -> Result<u64> {
