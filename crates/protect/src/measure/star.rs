@@ -38,6 +38,7 @@ pub(super) struct Stage {
     /// Of all jobs, one behind the other.
     stores: Vec<Memory>,
     bytes: usize,
+    pub(super) options: Options,
 }
 
 impl Stage {
@@ -51,7 +52,7 @@ impl Stage {
     pub(super) fn jobs(jobs: usize, nodes: usize, k: usize, bytes: usize) -> Result<Self> {
         let topology = Topology::of_nodes(nodes, Shape::full(k))?;
         let stores = (0..jobs * nodes).map(|_| Memory::default()).collect();
-        let stage = Self { topology, stores, bytes };
+        let stage = Self { topology, stores, bytes, options: Options::default() };
         for (at, store) in stage.stores.iter().enumerate() {
             let byte = |i: usize| (i * 31 + at * 97 + (i >> 9)) as u8;
             store.put(stage.member(at % nodes), (0..bytes).map(byte).collect());
@@ -69,7 +70,7 @@ impl Stage {
         let started = Instant::now();
         let ended = run_threads(self.topology.ranks(), |comm| {
             let mut source = self.stores[comm.rank()].clone();
-            let (bytes, options) = (self.bytes as u64, Options::default());
+            let (bytes, options) = (self.bytes as u64, self.options);
             encode(&comm, &self.topology, STAMP, bytes, options, &mut source, &mut Nowhere)
                 .map(drop)
         });
@@ -87,7 +88,7 @@ impl Stage {
             let comm = world.split(Some(job as u32), 0)?.expect("every rank has a job");
             let store = &self.stores[world.rank()];
             let (mut source, mut sink) = (store.clone(), store.clone());
-            let (bytes, options) = (self.bytes as u64, Options::default());
+            let (bytes, options) = (self.bytes as u64, self.options);
             encode(&*comm, &self.topology, STAMP, bytes, options, &mut source, &mut sink)
                 .map(|encoded| encoded.report.cpu)
         });
@@ -103,7 +104,7 @@ impl Stage {
         let store = &self.stores[0];
         store.pieces().into_iter().for_each(|piece| _ = store.remove(piece));
         let heirs: Vec<usize> = (0..self.topology.ranks()).collect();
-        let block_bytes = Options::default().block_bytes;
+        let block_bytes = self.options.block_bytes;
         let recovery =
             Recovery { topology: &self.topology, stamp: STAMP, heirs: &heirs, block_bytes };
         let started = Instant::now();
@@ -130,20 +131,25 @@ impl Stage {
         holding
     }
 
-    /// The messages of an encoding, and nothing else.
+    /// The messages of an encoding, and nothing else: every rank's bytes are put into messages and
+    /// travel by the same calls as those of a star.
     pub(super) fn messages(&self) -> Duration {
+        let block = vec![1; self.options.block_bytes as usize + 8];
         self.timed(|stage, comm| {
             let (nodes, k) = (stage.topology.nodes(), stage.topology.shape().k);
-            let block = vec![1; Options::default().block_bytes as usize + 8];
             let blocks = stage.bytes.div_ceil(block.len() - 8);
+            let (mut message, mut told) = (Vec::new(), Vec::new());
             for step in (0..blocks * k).map(|step| step % k) {
                 let (to, from) = (
                     (comm.rank() + k + step) % nodes,
                     (comm.rank() + 2 * nodes - k - step) % nodes,
                 );
-                let told = comm.exchange(to, &block, from, Tag(1)).expect("all ranks go on");
-                std::hint::black_box(told);
+                message.clear();
+                message.extend_from_slice(&block);
+                comm.exchange_into(to, &mut message, from, Tag(1), &mut told)
+                    .expect("all ranks go on");
             }
+            std::hint::black_box(told);
         })
     }
 
@@ -153,7 +159,7 @@ impl Stage {
             .map(|rank| self.stores[rank].get(self.member(rank)).expect("every rank has its own"))
             .collect();
         self.timed(|stage, comm| {
-            let block_bytes = Options::default().block_bytes as usize;
+            let block_bytes = stage.options.block_bytes as usize;
             let (mut product, mut sum) = (vec![0; block_bytes], vec![0; block_bytes]);
             for block in members[comm.rank()].chunks(block_bytes) {
                 for step in 0..stage.topology.shape().k {
