@@ -8,6 +8,7 @@ mod dedup;
 mod kill;
 mod mpi;
 mod report;
+mod ring;
 
 use clap::{Parser, Subcommand};
 
@@ -29,6 +30,8 @@ enum Experiment {
     DedupCorpus(dedup::corpus::Args),
     KillRanks(kill::Args),
     MpiRank(mpi::rank::Args),
+    Star(ring::star::Args),
+    Tolerance(ring::tolerance::Args),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -40,5 +43,7 @@ fn main() -> anyhow::Result<()> {
         Experiment::DedupCorpus(args) => dedup::corpus::run(&args),
         Experiment::KillRanks(args) => kill::run(&args),
         Experiment::MpiRank(args) => mpi::rank::run(&args),
+        Experiment::Star(args) => ring::star::run(&args),
+        Experiment::Tolerance(args) => ring::tolerance::run(&args),
     }
 }

@@ -49,6 +49,7 @@ mod protected;
 pub mod prune;
 mod report;
 mod restart;
+mod stores;
 mod team;
 
 pub use error::{Error, Result};

@@ -17,6 +17,8 @@ pub const REGION_NAME_BYTES_MAX: usize = 255;
 
 /// Name of the object that makes a directory a store.
 pub const STORE: &str = "store";
+/// Name of the object that tells one store of a job from the others.
+pub const IDENTITY: &str = "identity";
 /// Where manifests lie.
 pub const MANIFESTS: &str = "manifests";
 /// Where images lie.

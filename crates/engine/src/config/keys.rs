@@ -115,6 +115,8 @@ pub struct Config {
     pub store: String,
     /// Name of the job: a directory below `store`.
     pub job: String,
+    /// Name of this node, or `host` for the host's own.
+    pub node: String,
     /// Unit of comparison and deduplication.
     pub page: ByteSize,
     /// How pages are recognised.
@@ -198,7 +200,7 @@ const IOS: Words<Io> = &[("auto", Io::Auto), ("direct", Io::Direct), ("buffered"
 pub const KEYS: &[Key] = &[
     Key {
         name: "store",
-        help: "Directory (or URL) below which every job has its store",
+        help: "Directory (or URL) below which every job has its store; {node} stands for the node's name",
         default: "standfast-store",
         set: |config, text| {
             if text.is_empty() {
@@ -208,6 +210,17 @@ pub const KEYS: &[Key] = &[
             Ok(())
         },
         show: |config| config.store.clone(),
+    },
+    Key {
+        name: "node",
+        help: "Name of this node; host: the host's own",
+        default: "host",
+        set: |config, text| {
+            name::check_job(text).map_err(|error| error.to_string())?;
+            config.node = text.into();
+            Ok(())
+        },
+        show: |config| config.node.clone(),
     },
     Key {
         name: "job",
@@ -431,6 +444,7 @@ impl Default for Config {
         let mut config = Self {
             store: String::new(),
             job: String::new(),
+            node: String::new(),
             page: ByteSize(0),
             hash: HashKind::Xxh3,
             mode: Mode::All,

@@ -11,6 +11,7 @@ mod isal;
 mod star;
 
 pub use arithmetic::{Speed, speeds};
+pub use star::{StarTime, star_time};
 
 use std::time::Duration;
 

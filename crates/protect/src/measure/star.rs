@@ -32,6 +32,41 @@ impl Sink for Nowhere {
     fn abandon(&mut self, _: Piece) {}
 }
 
+/// What a star of virtual nodes takes on this machine, and its parts alone.
+#[derive(Clone, Copy, Debug)]
+pub struct StarTime {
+    /// All of it, by the clock.
+    pub star: Duration,
+    /// Processor time of a node, in the busiest group.
+    pub node: Duration,
+    /// The same messages, nothing else.
+    pub messages: Duration,
+    /// The same products and sums, nothing else.
+    pub arithmetic: Duration,
+}
+
+/// Measures a star of so many nodes with a rank each, in groups of `k` with as many shards; the
+/// least of some rounds.
+pub fn star_time(
+    nodes: usize,
+    k: usize,
+    bytes: usize,
+    options: Options,
+    rounds: usize,
+) -> Result<StarTime> {
+    let stage = Stage { options, ..Stage::new(nodes, k, bytes)? };
+    let most = Duration::MAX;
+    let mut least = StarTime { star: most, node: most, messages: most, arithmetic: most };
+    for _ in 0..rounds.max(1) {
+        let (star, node) = stage.encode()?;
+        least.star = least.star.min(star);
+        least.node = least.node.min(node);
+        least.messages = least.messages.min(stage.messages());
+        least.arithmetic = least.arithmetic.min(stage.arithmetic());
+    }
+    Ok(least)
+}
+
 /// Virtual nodes with one rank each, in one or several jobs, and what the ranks hold.
 pub(super) struct Stage {
     topology: Topology,
