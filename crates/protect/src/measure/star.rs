@@ -11,10 +11,24 @@ use crate::kernel::{Combine, add};
 use crate::memory::Memory;
 use crate::recover::{Holding, Recovery, recover};
 use crate::shard::Stamp;
-use crate::star::Sink;
+use crate::star::{Sink, Source};
 use crate::topology::{Piece, Shape, Topology};
 
 const STAMP: Stamp = Stamp { job: JobId([0; 16]), version: Version(1), attempt: AttemptId([0; 8]) };
+
+/// A member where it lies in memory.
+struct Lent<'a>(&'a [u8]);
+
+impl Source for Lent<'_> {
+    fn read(&mut self, piece: Piece, at: u64, into: &mut [u8]) -> std::result::Result<(), Outside> {
+        into.copy_from_slice(self.lend(piece, at, into.len()).ok_or("the member is shorter")?);
+        Ok(())
+    }
+
+    fn lend(&self, _: Piece, at: u64, bytes: usize) -> Option<&[u8]> {
+        self.0.get(usize::try_from(at).ok()?..)?.get(..bytes)
+    }
+}
 
 /// Takes everything and keeps nothing.
 struct Nowhere;
@@ -100,11 +114,19 @@ impl Stage {
         Piece { group, index: place as u32 }
     }
 
-    /// Encodes everything and keeps nothing: the time of all.
+    fn members(&self) -> Vec<Vec<u8>> {
+        let member = |rank: usize| self.stores[rank].get(self.member(rank));
+        (0..self.topology.ranks())
+            .map(|rank| member(rank).expect("every rank has its own"))
+            .collect()
+    }
+
+    /// Encodes everything from where it lies and keeps nothing: the time of all.
     pub(super) fn encode_only(&self) -> Result<Duration> {
+        let members = self.members();
         let started = Instant::now();
         let ended = run_threads(self.topology.ranks(), |comm| {
-            let mut source = self.stores[comm.rank()].clone();
+            let mut source = Lent(&members[comm.rank()]);
             let (bytes, options) = (self.bytes as u64, self.options);
             encode(&comm, &self.topology, STAMP, bytes, options, &mut source, &mut Nowhere)
                 .map(drop)
@@ -190,9 +212,7 @@ impl Stage {
 
     /// The products and sums of an encoding, and nothing else.
     pub(super) fn arithmetic(&self) -> Duration {
-        let members: Vec<Vec<u8>> = (0..self.topology.ranks())
-            .map(|rank| self.stores[rank].get(self.member(rank)).expect("every rank has its own"))
-            .collect();
+        let members = self.members();
         self.timed(|stage, comm| {
             let block_bytes = stage.options.block_bytes as usize;
             let (mut product, mut sum) = (vec![0; block_bytes], vec![0; block_bytes]);

@@ -43,6 +43,13 @@ use crate::topology::Piece;
 pub trait Source: Send {
     /// Fills `into` from the piece's file, from an offset on.
     fn read(&mut self, piece: Piece, at: u64, into: &mut [u8]) -> Result<(), Outside>;
+
+    /// The same bytes where they lie in memory, so that nobody has to copy them. They do not
+    /// change while the star runs. `None`: they must be read.
+    fn lend(&self, piece: Piece, at: u64, bytes: usize) -> Option<&[u8]> {
+        let _ = (piece, at, bytes);
+        None
+    }
 }
 
 /// Where pieces go that are made here. What is written for one piece, in order, is its file. A

@@ -41,20 +41,24 @@ impl<'a> Reader<'a> {
     /// The block that goes into a message, and its checksum; `None` if the piece has failed.
     pub(super) fn block(&mut self, link: Link, block: u64) -> Option<(&[u8], u64)> {
         let held = self.held.entry((link.task, link.source)).or_default();
+        let task = &self.tasks[link.task];
+        let part = &task.sources[link.source];
+        let length = task.block_of(part.bytes, block);
+        let at = part.at + block * u64::from(task.block_bytes);
         let loaded = held.loaded.is_some_and(|(loaded, _)| loaded == block);
         if held.failed.is_none() && !loaded {
             let before = held.bytes.capacity();
-            let read =
-                load(&self.tasks[link.task], link.source, block, self.source, &mut held.bytes);
-            self.buffers.recount(before, held.bytes.capacity());
-            match read {
+            match load(task, link.source, block, &mut *self.source, (at, length), &mut held.bytes) {
                 Ok(sum) => held.loaded = Some((block, sum)),
                 Err(error) => held.failed = Some(error),
             }
+            self.buffers.recount(before, held.bytes.capacity());
         }
-        match (&held.failed, held.loaded) {
-            (None, Some((_, sum))) => Some((&held.bytes, sum)),
-            _ => None,
+        let (None, Some((_, sum))) = (&held.failed, held.loaded) else { return None };
+        // What was lent is not held.
+        match held.bytes.len() == length {
+            true => Some((&held.bytes, sum)),
+            false => self.source.lend(part.piece, at, length).map(|bytes| (bytes, sum)),
         }
     }
 
@@ -65,21 +69,29 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Reads and checks a block; its checksum.
+/// Has and checks a block, lent or read; its checksum.
 fn load(
     task: &Task,
     at: usize,
     block: u64,
     source: &mut dyn Source,
-    bytes: &mut Vec<u8>,
+    (offset, length): (u64, usize),
+    held: &mut Vec<u8>,
 ) -> Result<u64, Error> {
     let part = &task.sources[at];
-    bytes.resize(task.block_of(part.bytes, block), 0);
-    let offset = part.at + block * u64::from(task.block_bytes);
-    source
-        .read(part.piece, offset, bytes)
-        .map_err(|why| Error::Source { piece: part.piece, why })?;
-    let sum = checksum(block, bytes);
+    let sum = match source.lend(part.piece, offset, length) {
+        Some(bytes) => {
+            held.clear();
+            checksum(block, bytes)
+        }
+        None => {
+            held.resize(length, 0);
+            source
+                .read(part.piece, offset, held)
+                .map_err(|why| Error::Source { piece: part.piece, why })?;
+            checksum(block, held)
+        }
+    };
     if task.expected(part, block).is_some_and(|expected| expected != sum) {
         return Err(Error::Corrupt { what: "piece", why: "a block does not match its checksum" });
     }

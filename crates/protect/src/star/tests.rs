@@ -98,6 +98,31 @@ fn a_failed_source_is_told_and_nobody_waits() {
     }
 }
 
+/// A source that lends what it has.
+struct Lending(Vec<u8>);
+
+impl Source for Lending {
+    fn read(&mut self, _: Piece, _: u64, _: &mut [u8]) -> Result<(), Outside> {
+        Err("it lends".into())
+    }
+    fn lend(&self, _: Piece, at: u64, bytes: usize) -> Option<&[u8]> {
+        self.0.get(at as usize..)?.get(..bytes)
+    }
+}
+
+#[test]
+fn what_is_lent_is_encoded_like_what_is_read() {
+    let lab = Lab::new(Topology::of_nodes(6, Shape::full(3)).unwrap(), uneven);
+    run_threads(6, |comm| {
+        let bytes = lab.bytes_of(comm.rank()).to_vec();
+        let (length, mut sink) = (bytes.len() as u64, lab.stores[comm.rank()].clone());
+        let options = options(Order::Star);
+        let mut source = Lending(bytes);
+        encode(&comm, &lab.topology, stamp(1), length, options, &mut source, &mut sink).unwrap();
+    });
+    lab.check();
+}
+
 /// A sink that is full.
 struct Full(Memory);
 
