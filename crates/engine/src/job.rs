@@ -29,6 +29,7 @@ use crate::location;
 use crate::progress::{Board, Progress};
 use crate::protected::Cell;
 use crate::report::Report;
+use crate::ring;
 use crate::stores::{self, Stores};
 use crate::team::Team;
 
@@ -138,6 +139,7 @@ impl Job {
             hash: config.hash,
             page_bytes: config.page.0 as u32,
             keep: config.keep,
+            ring: team.agree(ring::topology(&team, config, &stores))?.map(Arc::new),
             stores: stores.clone(),
         };
         let background = match team.comm().concurrency() {
@@ -298,7 +300,10 @@ impl Job {
 
     fn stored_level(&self, version: Version) -> Result<Level> {
         match self.store.open(&name::manifest(version, Level::Local)) {
-            Ok(_) => Ok(Level::Local),
+            Ok(_) => {
+                let inventory = Inventory::read(&*self.store)?;
+                Ok(ring::level(&*self.store, inventory.checkpoint(version)?))
+            }
             Err(error) if error.kind() == Kind::Missing => Err(Error::UnknownVersion { version }),
             Err(error) => Err(error.into()),
         }
@@ -483,8 +488,18 @@ fn agree_on_attempt(team: &Team, wanted: Result<Version>) -> Result<Order> {
 }
 
 /// Settings that shape what ranks write together.
-const COMMON_SETTINGS: [&str; 7] =
-    ["store", "job", "page", "hash", "mode", "strategy", "threshold"];
+const COMMON_SETTINGS: [&str; 10] = [
+    "store",
+    "job",
+    "page",
+    "hash",
+    "mode",
+    "strategy",
+    "threshold",
+    "ring",
+    "ring_group",
+    "ring_shards",
+];
 
 fn agree_on_settings(team: &Team, loaded: &Loaded) -> Result<()> {
     let show = |name: &str| key(name).map(|key| (key.show)(&loaded.config)).unwrap_or_default();

@@ -49,6 +49,7 @@ mod protected;
 pub mod prune;
 mod report;
 mod restart;
+mod ring;
 mod stores;
 mod team;
 

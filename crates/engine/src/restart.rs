@@ -25,6 +25,7 @@ use crate::error::{Error, Result};
 use crate::exchange::{Exchange, Source};
 use crate::job::{Core, Job};
 use crate::lazy::Lazy;
+use crate::ring;
 use crate::team::Team;
 
 /// What a restart came back to.
@@ -104,6 +105,7 @@ impl Job {
         let threads = self.restart_threads();
         // The same on all ranks.
         check_ranks(manifest, size)?;
+        ring::rebuild(team, &*self.store, &self.stores, manifest)?;
         let holders = self.stores.holders(team, &*self.store, manifest)?;
         let image = holders.image(team, &*self.store, manifest)?;
         let owner_of = |segment: &SegmentRef| holders.reader_of(segment);

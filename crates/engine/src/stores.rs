@@ -249,8 +249,17 @@ impl Stores {
         self.leaders[self.own()] == self.rank
     }
 
+    /// Whether this rank speaks for what another one has written into this rank's store: that rank
+    /// itself does where it shares the store, else the leader.
+    pub(crate) fn answers_for(&self, rank: usize) -> bool {
+        match self.of.get(rank) {
+            Some(store) if *store == self.own() => rank == self.rank,
+            _ => self.is_leader(),
+        }
+    }
+
     /// Does something on leaders only.
-    fn lead<T>(&self, run: impl FnOnce() -> Result<T>) -> Result<Option<T>> {
+    pub(crate) fn lead<T>(&self, run: impl FnOnce() -> Result<T>) -> Result<Option<T>> {
         if self.is_leader() { run().map(Some) } else { Ok(None) }
     }
 

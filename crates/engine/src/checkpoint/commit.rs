@@ -28,6 +28,7 @@ use standfast_format::{
     AttemptId, HashKind, Image, ImageRef, JobId, Kind, Level, Manifest, Rank, RegionImage,
     SegmentId, SegmentRef, Stats, Version, name,
 };
+use standfast_protect::Topology;
 use standfast_restart::{Damaged, Inventory};
 use standfast_store::{Lock, Store, keep_signals_away};
 
@@ -39,6 +40,7 @@ use crate::failpoint;
 use crate::progress::{Board, Progress};
 use crate::prune::{self, Keep};
 use crate::report::Report;
+use crate::ring;
 use crate::stores::Stores;
 use crate::team::Team;
 
@@ -67,6 +69,8 @@ pub(crate) struct CommitSettings {
     pub(crate) page_bytes: u32,
     pub(crate) keep: u32,
     pub(crate) stores: Stores,
+    /// Where the nodes of the job are protected.
+    pub(crate) ring: Option<Arc<Topology>>,
 }
 
 /// A draft whose segments are durable, or could not be made so.
@@ -227,14 +231,45 @@ impl CommitSettings {
         let begun = sealed.own.iter().chain(&sealed.foreign).copied().collect();
         let committing = AssertUnwindSafe(|| self.commit(team, sealed, inventory));
         // Whoever waits for this checkpoint must not wait for ever.
-        let outcome = catch_unwind(committing).unwrap_or(Err(Error::Broken { what: "committing" }));
+        let mut outcome =
+            catch_unwind(committing).unwrap_or(Err(Error::Broken { what: "committing" }));
+        let level = match &mut outcome {
+            Ok(committed) => self.protect(team, version, inventory, &mut committed.report.notes),
+            Err(_) => Level::Local,
+        };
         let progress = match &outcome {
-            Ok(_) => Progress::Done(Level::Local),
+            Ok(_) => Progress::Done(level),
             Err(error) => Progress::Failed(error.clone()),
         };
         // The board first: whoever takes the outcome in must find it told there.
         self.board.set(version, progress);
         Settled { begun, outcome }
+    }
+
+    /// Brings a committed checkpoint to level ring, where that is wanted. One that does not get
+    /// there is a checkpoint all the same.
+    fn protect(
+        &self,
+        team: &Team,
+        version: Version,
+        inventory: &Inventory,
+        notes: &mut Vec<String>,
+    ) -> Level {
+        let (Some(topology), Ok(manifest)) = (&self.ring, inventory.checkpoint(version)) else {
+            return Level::Local;
+        };
+        self.board.set(version, Progress::Reached(Level::Local));
+        let encoding = AssertUnwindSafe(|| {
+            ring::protect(team, &*self.store, &self.stores, topology, manifest)
+        });
+        let encoded = catch_unwind(encoding).unwrap_or(Err(Error::Broken { what: "encoding" }));
+        match encoded {
+            Ok(()) => Level::Ring,
+            Err(error) => {
+                notes.push(format!("it does not survive the loss of a node: {error}"));
+                Level::Local
+            }
+        }
     }
 
     /// The news that a snapshot could not be taken in.

@@ -108,6 +108,15 @@ pub enum Interval {
     Every(TimeSpan),
 }
 
+/// Whether shards of checkpoints are kept on other nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ring {
+    /// No.
+    Off,
+    /// Where nodes have stores of their own.
+    Auto,
+}
+
 /// The effective settings of a job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
@@ -153,6 +162,12 @@ pub struct Config {
     pub io_threads: usize,
     /// Checkpoints kept; 0: all.
     pub keep: u32,
+    /// Whether shards of checkpoints are kept on other nodes.
+    pub ring: Ring,
+    /// Members of a group on the ring.
+    pub ring_group: usize,
+    /// Shards of a group; 0: as many as members.
+    pub ring_shards: usize,
     /// When `Job::point` takes a checkpoint.
     pub interval: Interval,
     /// Expected time between failures of the job, for the interval `auto`.
@@ -195,6 +210,12 @@ const TRACKS: Words<Track> = &[
 const CAPTURES: Words<Capture> = &[("stop", Capture::Stop), ("cow", Capture::Cow)];
 const RESTARTS: Words<Restart> = &[("eager", Restart::Eager), ("lazy", Restart::Lazy)];
 const IOS: Words<Io> = &[("auto", Io::Auto), ("direct", Io::Direct), ("buffered", Io::Buffered)];
+
+/// A number of members or shards.
+fn member_count(text: &str, least: usize) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| (least..=128).contains(number));
+    number.ok_or_else(|| format!("it is a number from {least} to 128"))
+}
 
 /// All settings.
 pub const KEYS: &[Key] = &[
@@ -405,6 +426,43 @@ pub const KEYS: &[Key] = &[
         show: |config| config.keep.to_string(),
     },
     Key {
+        name: "ring",
+        help: "Keep shards of checkpoints on other nodes: off, or auto where nodes have stores of their own",
+        default: "off",
+        set: |config, text| {
+            config.ring = match text {
+                "off" => Ring::Off,
+                "auto" => Ring::Auto,
+                _ => return Err("it is off or auto".into()),
+            };
+            Ok(())
+        },
+        show: |config| match config.ring {
+            Ring::Off => "off".into(),
+            Ring::Auto => "auto".into(),
+        },
+    },
+    Key {
+        name: "ring_group",
+        help: "Members of a group on the ring",
+        default: "4",
+        set: |config, text| {
+            config.ring_group = member_count(text, 1)?;
+            Ok(())
+        },
+        show: |config| config.ring_group.to_string(),
+    },
+    Key {
+        name: "ring_shards",
+        help: "Shards of a group, at most its members; 0: as many",
+        default: "0",
+        set: |config, text| {
+            config.ring_shards = member_count(text, 0)?;
+            Ok(())
+        },
+        show: |config| config.ring_shards.to_string(),
+    },
+    Key {
         name: "interval",
         help: "When point() takes a checkpoint: off (never), auto (from measured cost and mtti), or after a time such as 90s or 10min",
         default: "off",
@@ -463,6 +521,9 @@ impl Default for Config {
             io: Io::Auto,
             io_threads: 1,
             keep: 0,
+            ring: Ring::Off,
+            ring_group: 1,
+            ring_shards: 0,
             interval: Interval::Off,
             mtti: TimeSpan(Duration::ZERO),
         };

@@ -53,7 +53,7 @@ impl World {
         names
     }
 
-    fn loaded(&self) -> Loaded {
+    fn loaded(&self, rank: usize) -> Loaded {
         let base = [
             ("job", "nodes"),
             ("page", "1KiB"),
@@ -64,7 +64,9 @@ impl World {
             ("keep", "3"),
         ];
         let own = |(name, text): (&str, &str)| (name.into(), text.into());
-        let all: Vec<_> = base.into_iter().chain(self.settings.iter().copied()).map(own).collect();
+        let node = format!("n{}", self.node_of[rank]);
+        let base = base.into_iter().chain([("node", node.as_str())]);
+        let all: Vec<_> = base.chain(self.settings.iter().copied()).map(own).collect();
         Loaded::load(&all).unwrap()
     }
 
@@ -75,7 +77,7 @@ impl World {
     pub(crate) fn member(&self, comm: &dyn Comm) -> Result<Member> {
         let rank = comm.rank();
         let faults = FaultyStore::new(Arc::clone(&self.stores[self.node_of[rank]]));
-        let job = Job::open_store_comm(self.loaded(), Arc::new(faults.clone()), comm)?;
+        let job = Job::open_store_comm(self.loaded(rank), Arc::new(faults.clone()), comm)?;
         // Not a whole number of pages.
         let field = job.alloc("field", PAGES as usize * WORDS - 1)?;
         Ok(Member { job, faults, field, rank })
