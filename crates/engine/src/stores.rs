@@ -292,9 +292,13 @@ impl Stores {
         &self,
         team: &Team,
         store: &dyn Store,
-        keep: &Keep,
+        mut keep: Keep,
         inventory: &mut Inventory,
     ) -> Result<(Vec<SegmentId>, Vec<String>)> {
+        // What somebody needs in one store stays in all of them.
+        let needed = self.lead(|| Ok(prune::kept_by_others(store, inventory, &keep)))?;
+        let needed = team.gather_all(Ok(needed.unwrap_or_default()))?;
+        keep.versions.extend(needed.into_iter().flatten());
         let planned = self.lead(|| {
             // Somebody reads (a verify, an export): nothing is taken away from under them.
             let lock = match store.lock(Lock::ReadExclusive) {
@@ -302,7 +306,7 @@ impl Stores {
                 Err(error) if error.kind() == Kind::Busy => return Ok(None),
                 Err(error) => return Err(error.into()),
             };
-            Ok(Some((lock, prune::plan(inventory, &store.list("")?, keep))))
+            Ok(Some((lock, prune::plan(inventory, &store.list("")?, &keep))))
         });
         let busy = matches!(&planned, Ok(Some(None)));
         let [ready] = team.all_hold([!busy])?;
@@ -321,7 +325,7 @@ impl Stores {
         if let Err(error) = team.agree(run(plan.map(manifests))) {
             return Ok(stayed(error));
         }
-        let going = prune::plan(inventory, &[], keep).remove;
+        let going = prune::plan(inventory, &[], &keep).remove;
         inventory.checkpoints.retain(|manifest| !going.contains(&manifest.version));
         let files = |plan: &Plan| Plan { manifests: vec![], ..plan.clone() };
         let notes = run(plan.map(files)).err();

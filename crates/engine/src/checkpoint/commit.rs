@@ -338,7 +338,7 @@ impl CommitSettings {
         if !notes.is_empty() || !(beyond || replaced) {
             return Ok((Vec::new(), notes));
         }
-        self.stores.prune(team, &*self.store, &keep, inventory)
+        self.stores.prune(team, &*self.store, keep, inventory)
     }
 
     /// Step 3.
