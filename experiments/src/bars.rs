@@ -9,9 +9,8 @@ use standfast_measure::{Bar, Better, Setting};
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Only these capabilities: A spine, B deduplication across ranks, C capture, D the write path,
-    /// G models and planner
-    /// (others follow as they are built)
-    #[arg(long, value_delimiter = ',', value_parser = ["A", "B", "C", "D", "G"])]
+    /// E the ring, G models and planner (others follow as they are built)
+    #[arg(long, value_delimiter = ',', value_parser = ["A", "B", "C", "D", "E", "G"])]
     only: Vec<String>,
     /// Fewer repetitions and random machines: under a minute per letter
     #[arg(long)]
@@ -56,6 +55,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         let corpus = args.corpus.as_deref();
         crate::pipeline::bars::bars(args.quick, corpus, &mut each)
             .context("compressing in a pipeline")?;
+    }
+    if wanted("E") {
+        crate::ring::bars::bars(rounds, &mut each).context("encoding on a ring")?;
     }
     if wanted("G") {
         let bars = standfast_model::bars::bars(args.quick).context("checking the models")?;

@@ -9,6 +9,7 @@ mod kill;
 mod mpi;
 mod pipeline;
 mod report;
+mod ring;
 
 use clap::{Parser, Subcommand};
 
@@ -31,6 +32,8 @@ enum Experiment {
     KillRanks(kill::Args),
     MpiRank(mpi::rank::Args),
     Pipeline(pipeline::Args),
+    Star(ring::star::Args),
+    Tolerance(ring::tolerance::Args),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -43,5 +46,7 @@ fn main() -> anyhow::Result<()> {
         Experiment::KillRanks(args) => kill::run(&args),
         Experiment::MpiRank(args) => mpi::rank::run(&args),
         Experiment::Pipeline(args) => pipeline::run(&args),
+        Experiment::Star(args) => ring::star::run(&args),
+        Experiment::Tolerance(args) => ring::tolerance::run(&args),
     }
 }

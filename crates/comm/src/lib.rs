@@ -65,6 +65,32 @@ pub trait Comm: Send + Sync {
     /// rank may be this one.
     fn exchange(&self, to: usize, bytes: &[u8], from: usize, tag: Tag) -> Result<Vec<u8>>;
 
+    /// As [`Comm::send`], of a buffer whose bytes are not needed any more: the transport may keep
+    /// it and leave another one, with anything in it.
+    fn send_from(&self, to: usize, tag: Tag, message: &mut Vec<u8>) -> Result<()> {
+        self.send(to, tag, message)
+    }
+
+    /// As [`Comm::receive`], into a buffer that is used again: what was in it is gone, and where
+    /// it has room nothing is allocated. The transport may keep the buffer and leave another.
+    fn receive_into(&self, from: usize, tag: Tag, into: &mut Vec<u8>) -> Result<()> {
+        *into = self.receive(from, tag)?;
+        Ok(())
+    }
+
+    /// As [`Comm::exchange`], with both buffers used again.
+    fn exchange_into(
+        &self,
+        to: usize,
+        message: &mut Vec<u8>,
+        from: usize,
+        tag: Tag,
+        into: &mut Vec<u8>,
+    ) -> Result<()> {
+        *into = self.exchange(to, message, from, tag)?;
+        Ok(())
+    }
+
     /// Sends `outgoing[r]` to rank `r`, and returns what each rank has sent to this one.
     fn all_to_all(&self, outgoing: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>>;
 

@@ -14,6 +14,9 @@ const OWN: u32 = 1 << 16;
 const ALL_TO_ALL: u32 = OWN;
 const SPLIT: u32 = OWN + 1;
 
+/// Buffers that a rank keeps for [`Comm::send_from`]. It sends about as many as it receives.
+const SPARE_MAX: usize = 2;
+
 /// Which conversation a message belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Address {
@@ -27,6 +30,8 @@ struct Mailbox {
     messages: HashMap<Address, VecDeque<Vec<u8>>>,
     /// Ranks of the world that will send no more.
     gone: Vec<usize>,
+    /// Buffers that [`Comm::receive_into`] was given for those of messages.
+    spare: Vec<Vec<u8>>,
 }
 
 #[derive(Default)]
@@ -127,7 +132,7 @@ impl Threads {
 
     fn take(&self, from: usize, tag: u32, op: &'static str) -> Result<Vec<u8>> {
         let sender = self.world_rank(from)?;
-        let slot = &self.world.slots[self.members[self.rank]];
+        let slot = self.own_slot();
         let address = Address { communicator: self.communicator, from, tag };
         let mut mailbox = slot.lock();
         loop {
@@ -145,6 +150,10 @@ impl Threads {
             }
             mailbox = slot.arrived.wait(mailbox).unwrap_or_else(PoisonError::into_inner);
         }
+    }
+
+    fn own_slot(&self) -> &Slot {
+        &self.world.slots[self.members[self.rank]]
     }
 
     /// The number of a new communicator, told by its first member to the others.
@@ -197,6 +206,35 @@ impl Comm for Threads {
         self.world_rank(from)?;
         self.send(to, tag, bytes)?;
         self.receive(from, tag)
+    }
+
+    /// The buffer itself becomes the message, and one of an earlier message takes its place.
+    fn send_from(&self, to: usize, tag: Tag, message: &mut Vec<u8>) -> Result<()> {
+        self.world_rank(to)?;
+        let spare = self.own_slot().lock().spare.pop().unwrap_or_default();
+        self.put(to, tag.0.into(), std::mem::replace(message, spare))
+    }
+
+    fn receive_into(&self, from: usize, tag: Tag, into: &mut Vec<u8>) -> Result<()> {
+        let spare = std::mem::replace(into, self.receive(from, tag)?);
+        let mut mailbox = self.own_slot().lock();
+        if spare.capacity() > 0 && mailbox.spare.len() < SPARE_MAX {
+            mailbox.spare.push(spare);
+        }
+        Ok(())
+    }
+
+    fn exchange_into(
+        &self,
+        to: usize,
+        message: &mut Vec<u8>,
+        from: usize,
+        tag: Tag,
+        into: &mut Vec<u8>,
+    ) -> Result<()> {
+        self.world_rank(from)?;
+        self.send_from(to, tag, message)?;
+        self.receive_into(from, tag, into)
     }
 
     fn all_to_all(&self, outgoing: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {

@@ -24,6 +24,9 @@ pub enum Error {
     /// Reading a checkpoint failed.
     #[error(transparent)]
     Restart(#[from] standfast_restart::Error),
+    /// Shards could not be made or used.
+    #[error("the ring: {0}")]
+    Ring(std::sync::Arc<standfast_protect::Error>),
     /// There is nothing to restart from.
     #[error("job {job:?} has no checkpoint yet")]
     NoCheckpoint {
@@ -130,6 +133,7 @@ impl Error {
             Error::Pack(source) => source.kind(),
             Error::Earlier { source, .. } => source.kind(),
             Error::Restart(source) => source.kind(),
+            Error::Ring(source) => source.kind(),
             Error::OtherRank { kind, .. } => *kind,
             Error::Comm(source) => source.kind(),
             Error::NoCheckpoint { .. } | Error::UnknownVersion { .. } => Kind::Missing,
@@ -144,6 +148,12 @@ impl Error {
             Error::Random(_) => Kind::Io,
             Error::Broken { .. } | Error::Unsealed { .. } => Kind::Bug,
         }
+    }
+}
+
+impl From<standfast_protect::Error> for Error {
+    fn from(source: standfast_protect::Error) -> Self {
+        Error::Ring(std::sync::Arc::new(source))
     }
 }
 

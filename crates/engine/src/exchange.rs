@@ -1,7 +1,7 @@
 //! Pages that other ranks hold, asked for and handed out in bulk.
 //!
 //! ```text
-//! 1. orders   each rank tells each owner which slots of its segments it wants
+//! 1. orders   each rank tells each owner (who wrote a segment, or can reach it) what it wants
 //! 2. hashes   the owners answer with the hashes of those slots: references are proven
 //! 3. pages    the owners read their pages, once each, and send them; in as many rounds as keep
 //!             the messages of a rank within its bound
@@ -62,8 +62,13 @@ pub(crate) struct Exchange<'a> {
 
 impl<'a> Exchange<'a> {
     /// Step 1.
-    pub(crate) fn start(team: &'a Team, source: Source<'a>, image: &Unproven) -> Result<Self> {
-        let (wants, numbers) = sort_by_owner(image, team.size());
+    pub(crate) fn start(
+        team: &'a Team,
+        source: Source<'a>,
+        image: &Unproven,
+        owner_of: impl Fn(&SegmentRef) -> usize,
+    ) -> Result<Self> {
+        let (wants, numbers) = sort_by_owner(image, team.size(), owner_of);
         let orders: Vec<Order> = team.exchange(&wants)?;
         let (reader, serves) = open_ordered(&source, orders);
         Ok(Self { team, source, wants, numbers, serves, reader })
@@ -171,14 +176,18 @@ impl<'a> Exchange<'a> {
 }
 
 /// Orders for each owner, and the numbers of their pages in the order of the image.
-fn sort_by_owner(image: &Unproven, size: usize) -> (Vec<Order>, Vec<Vec<u32>>) {
+fn sort_by_owner(
+    image: &Unproven,
+    size: usize,
+    owner_of: impl Fn(&SegmentRef) -> usize,
+) -> (Vec<Order>, Vec<Vec<u32>>) {
     let mut orders: Vec<Order> = (0..size).map(|_| Order::default()).collect();
     let mut numbers: Vec<Vec<u32>> = vec![Vec::new(); size];
     let segments = &image.image().segments;
     let mut next = 0;
     for slots in image.wanted() {
         let segment = segments[slots.segment as usize];
-        let owner = segment.rank.0 as usize;
+        let owner = owner_of(&segment);
         let order = &mut orders[owner];
         if order.segments.last() != Some(&segment) {
             order.segments.push(segment);

@@ -1,7 +1,7 @@
 //! A job: the library's face. Protect memory, checkpoint it, come back to it.
 //!
-//! A job of several ranks opens one store together: the first rank holds its lock, cleans it and
-//! commits; every rank writes its own segments and image.
+//! A job of several ranks opens its stores together, one for all or one for each node
+//! ([`crate::stores`]); every rank writes its own segments and image.
 //!
 //! Invariants:
 //! - One job at a time writes to a store: the writer lock is held from opening to closing.
@@ -12,16 +12,15 @@ use std::time::{Duration, Instant};
 
 use standfast_capture::{Memory, Regions};
 use standfast_comm::{Comm, Concurrency};
-use standfast_format::{AttemptId, JobId, Kind, Level, Manifest, Rank, StoreHeader, Version, name};
-use standfast_restart::{Inventory, Rebuild, read_header};
-use standfast_store::{Lock, LockGuard, Store};
+use standfast_format::{AttemptId, Kind, Level, Manifest, Rank, StoreHeader, Version, name};
+use standfast_restart::{Inventory, Rebuild};
+use standfast_store::{LockGuard, Store};
 
 use crate::busy;
 use crate::checkpoint::capture::Capturer;
 use crate::checkpoint::commit::{CommitSettings, Committed, Committer, Work};
 use crate::checkpoint::draft::Order;
 use crate::checkpoint::snapshot::UnderWay;
-use crate::checkpoint::told::Holdings;
 use crate::config::{Loaded, key};
 use crate::error::{Error, Result};
 use crate::identity;
@@ -30,8 +29,9 @@ use crate::lazy::Lazy;
 use crate::location;
 use crate::progress::{Board, Progress};
 use crate::protected::Cell;
-use crate::prune::{self, Keep};
 use crate::report::Report;
+use crate::ring;
+use crate::stores::{self, Stores};
 use crate::team::Team;
 
 /// A running program's connection to its checkpoints.
@@ -45,7 +45,8 @@ pub struct Job {
     pub(crate) header: StoreHeader,
     opened: Instant,
     pace: Mutex<Pace>,
-    /// Held by the first rank for all.
+    pub(crate) stores: Stores,
+    /// Held by the leaders of stores for all.
     _lock: Option<LockGuard>,
 }
 
@@ -114,7 +115,8 @@ impl Job {
         Self::open_team(loaded, store, team)
     }
 
-    /// As [`Job::open_comm`], each rank with its own access to one store.
+    /// As [`Job::open_comm`], each rank with its own access to a store: one for all, or one for
+    /// each node.
     pub fn open_store_comm(loaded: Loaded, store: Arc<dyn Store>, comm: &dyn Comm) -> Result<Self> {
         let team = Team::new(comm.duplicate()?);
         agree_on_settings(&team, &loaded)?;
@@ -128,16 +130,7 @@ impl Job {
 
     fn open_team(loaded: Loaded, store: Arc<dyn Store>, team: Team) -> Result<Self> {
         let config = &loaded.config;
-        let own = team.is_first().then(|| take_over(&*store, &config.job));
-        let message = own.as_ref().map(|own| match own {
-            Ok((_, inventory)) => Ok((inventory.header.encode(), Holdings::of(inventory))),
-            Err(error) => Err(error.clone()),
-        });
-        let (bytes, holdings) = team.tell(message)?;
-        let (lock, inventory) = match own {
-            Some(own) => own.map(|(lock, inventory)| (Some(lock), inventory))?,
-            None => (None, told_inventory(&bytes, &holdings)?),
-        };
+        let stores::Opened { stores, lock, inventory } = stores::open(&team, &*store, &config.job)?;
         let header = inventory.header.clone();
         let board = Arc::new(Board::default());
         let settings = CommitSettings {
@@ -147,6 +140,8 @@ impl Job {
             hash: config.hash,
             page_bytes: config.page.0 as u32,
             keep: config.keep,
+            ring: team.agree(ring::topology(&team, config, &stores))?.map(Arc::new),
+            stores: stores.clone(),
         };
         let background = match team.comm().concurrency() {
             _ if team.size() == 1 => Some(Team::solo()),
@@ -168,7 +163,7 @@ impl Job {
         let core = Arc::new(Mutex::new(core));
         let pace = Mutex::new(Pace::new(config));
         let opened = Instant::now();
-        Ok(Self { board, core, loaded, store, header, opened, pace, _lock: lock })
+        Ok(Self { board, core, loaded, store, header, opened, pace, stores, _lock: lock })
     }
 
     /// The configuration in effect.
@@ -306,7 +301,10 @@ impl Job {
 
     fn stored_level(&self, version: Version) -> Result<Level> {
         match self.store.open(&name::manifest(version, Level::Local)) {
-            Ok(_) => Ok(Level::Local),
+            Ok(_) => {
+                let inventory = Inventory::read(&*self.store)?;
+                Ok(ring::level(&*self.store, inventory.checkpoint(version)?))
+            }
             Err(error) if error.kind() == Kind::Missing => Err(Error::UnknownVersion { version }),
             Err(error) => Err(error.into()),
         }
@@ -491,8 +489,20 @@ fn agree_on_attempt(team: &Team, wanted: Result<Version>) -> Result<Order> {
 }
 
 /// Settings that shape what ranks write together, and in which calls they talk.
-const COMMON_SETTINGS: [&str; 9] =
-    ["store", "job", "page", "hash", "mode", "strategy", "threshold", "capture", "restart"];
+const COMMON_SETTINGS: [&str; 12] = [
+    "store",
+    "job",
+    "page",
+    "hash",
+    "mode",
+    "strategy",
+    "threshold",
+    "capture",
+    "restart",
+    "ring",
+    "ring_group",
+    "ring_shards",
+];
 
 fn agree_on_settings(team: &Team, loaded: &Loaded) -> Result<()> {
     let show = |name: &str| key(name).map(|key| (key.show)(&loaded.config)).unwrap_or_default();
@@ -506,55 +516,4 @@ fn agree_on_settings(team: &Team, loaded: &Loaded) -> Result<()> {
             team.rank()
         ))),
     })
-}
-
-/// Takes the writer's lock of a store and removes what a crashed predecessor left half-made.
-fn take_over(store: &dyn Store, job: &str) -> Result<(LockGuard, Inventory)> {
-    let lock = store.lock(Lock::Writer)?;
-    open_header(store, job)?;
-    store.discard_unsealed()?;
-    let inventory = Inventory::read(store)?;
-    discard_orphans(store, &inventory)?;
-    Ok((lock, inventory))
-}
-
-/// What the first rank has found.
-fn told_inventory(header: &[u8], holdings: &Holdings) -> Result<Inventory> {
-    let object = name::STORE.into();
-    let header = StoreHeader::decode(header)
-        .map_err(|source| standfast_restart::Error::Object { object, source })?;
-    let mut inventory = Inventory { header, checkpoints: Vec::new(), damaged: Vec::new() };
-    holdings.take_in(&mut inventory);
-    Ok(inventory)
-}
-
-/// Reads the store's header, or makes the place a store.
-fn open_header(store: &dyn Store, job: &str) -> Result<()> {
-    match read_header(store) {
-        Ok(_) => return Ok(()),
-        Err(standfast_restart::Error::NoStore { .. }) => {}
-        Err(error) => return Err(error.into()),
-    }
-    let header = StoreHeader {
-        id: JobId(identity::bytes()?),
-        job: job.into(),
-        key: identity::bytes()?,
-        created_ns: identity::now_ns(),
-    };
-    Ok(store.put_new(name::STORE, &header.encode())?)
-}
-
-/// Removes sealed files that no manifest names: a predecessor died between steps of a commit or
-/// of a prune.
-fn discard_orphans(store: &dyn Store, inventory: &Inventory) -> Result<()> {
-    let plan = prune::plan(inventory, &store.list("")?, &Keep::default());
-    if plan.is_empty() {
-        return Ok(());
-    }
-    // Somebody reads: left-overs can wait.
-    match store.lock(Lock::ReadExclusive) {
-        Ok(_lock) => prune::execute(store, &plan).map(|_| ()),
-        Err(error) if error.kind() == Kind::Busy => Ok(()),
-        Err(error) => Err(error.into()),
-    }
 }

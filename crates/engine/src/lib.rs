@@ -50,6 +50,8 @@ mod protected;
 pub mod prune;
 mod report;
 mod restart;
+mod ring;
+mod stores;
 mod team;
 
 pub use error::{Error, Result};

@@ -7,12 +7,26 @@ use standfast_store::{Options, Store};
 use crate::config::Config;
 use crate::error::Result;
 
+/// Stands for the node's name in a location: a store for each node.
+const NODE: &str = "{node}";
+/// The name that stands for the host's own.
+const HOST: &str = "host";
+
 /// The store's location as text.
 pub fn of_job(config: &Config) -> String {
     if config.store == "memory:" {
         return config.store.clone();
     }
-    format!("{}/{}", config.store.trim_end_matches('/'), config.job)
+    let store = config.store.replace(NODE, &node(config));
+    format!("{}/{}", store.trim_end_matches('/'), config.job)
+}
+
+/// The name of this node.
+pub fn node(config: &Config) -> String {
+    if config.node != HOST {
+        return config.node.clone();
+    }
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 /// How the store is to be written and read.

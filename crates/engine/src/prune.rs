@@ -29,7 +29,7 @@ pub struct Plan {
     pub remove: Vec<Version>,
     /// Manifests that go.
     pub manifests: Vec<ObjectMeta>,
-    /// Images that go.
+    /// Images that go, with shards and records of their checkpoints.
     pub images: Vec<ObjectMeta>,
     /// Segments that go.
     pub segments: Vec<ObjectMeta>,
@@ -120,7 +120,7 @@ pub fn plan(inventory: &Inventory, objects: &[ObjectMeta], keep: &Keep) -> Plan 
             if plan.remove.contains(&version) {
                 plan.manifests.push(object.clone());
             }
-        } else if let Some((_, attempt, _)) = name::parse_image(&object.name) {
+        } else if let Some(attempt) = attempt_of(&object.name) {
             if going.contains(&attempt) || (all_known && !attempts.contains(&attempt)) {
                 plan.images.push(object.clone());
             }
@@ -132,6 +132,14 @@ pub fn plan(inventory: &Inventory, objects: &[ObjectMeta], keep: &Keep) -> Plan 
         }
     }
     plan
+}
+
+/// The attempt that an image, a shard or a record of level ring belongs to.
+fn attempt_of(object: &str) -> Option<AttemptId> {
+    let image = name::parse_image(object).map(|(_, attempt, _)| attempt);
+    let shard = || name::parse_shard(object).map(|(_, attempt, _)| attempt);
+    let record = || name::parse_ring(object).map(|(_, attempt)| attempt);
+    image.or_else(shard).or_else(record)
 }
 
 /// Carries a plan out; returns the segments that are gone.

@@ -24,6 +24,7 @@ use crate::busy;
 use crate::error::{Error, Result};
 use crate::exchange::{Exchange, Source};
 use crate::job::{Core, Job};
+use crate::ring;
 use crate::team::Team;
 
 /// What a restart came back to.
@@ -122,12 +123,16 @@ impl Job {
         let team = &core.team;
         let (rank, size) = (team.rank(), team.size());
         let threads = self.restart_threads();
+        // The same on all ranks.
+        check_ranks(manifest, size)?;
+        ring::rebuild(team, &*self.store, &self.stores, manifest)?;
+        let holders = self.stores.holders(team, &*self.store, manifest)?;
+        let image = holders.image(team, &*self.store, manifest)?;
+        let owner_of = |segment: &SegmentRef| holders.reader_of(segment);
         let opened = || {
-            check_ranks(manifest, size)?;
-            let image = read_image(&*self.store, manifest, rank)?;
+            let image = image?;
             check_fit(core, &image)?;
-            let is_remote =
-                |segment: &SegmentRef| segment.rank != rank && (segment.rank.0 as usize) < size;
+            let is_remote = |segment: &SegmentRef| owner_of(segment) != rank.0 as usize;
             let store = &*self.store;
             Ok(Rebuild::open_sharing(store, &self.header, image, threads, is_remote)?)
         };
@@ -137,7 +142,7 @@ impl Job {
             Source { store: &*self.store, header: &self.header, hash, page_bytes, threads };
         let mut exchange = match size {
             1 => None,
-            _ => Some(Exchange::start(team, source, &unproven)?),
+            _ => Some(Exchange::start(team, source, &unproven, owner_of)?),
         };
         let hashes = exchange.as_ref().map_or(Ok(Vec::new()), Exchange::hashes);
         let proven = hashes.and_then(|hashes| Ok(unproven.prove(hashes)?));

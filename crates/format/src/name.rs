@@ -17,12 +17,18 @@ pub const REGION_NAME_BYTES_MAX: usize = 255;
 
 /// Name of the object that makes a directory a store.
 pub const STORE: &str = "store";
+/// Name of the object that tells one store of a job from the others.
+pub const IDENTITY: &str = "identity";
 /// Where manifests lie.
 pub const MANIFESTS: &str = "manifests";
 /// Where images lie.
 pub const IMAGES: &str = "images";
 /// Where segments lie.
 pub const SEGMENTS: &str = "segments";
+/// Where shards lie.
+pub const SHARDS: &str = "shards";
+/// Where the records of level ring lie.
+pub const RINGS: &str = "rings";
 
 /// Checks a job's name: letters, digits, `.`, `_`, `-`; not starting with a dot or dash.
 pub fn check_job(name: &str) -> Result<()> {
@@ -97,6 +103,35 @@ pub fn parse_segment(name: &str) -> Option<SegmentId> {
     SegmentId::from_hex(name.strip_prefix("segments/")?)
 }
 
+/// `rings/v0000000012-0123456789abcdef`
+pub fn ring(version: Version, attempt: AttemptId) -> String {
+    format!("{RINGS}/v{:010}-{attempt}", version.0)
+}
+
+/// The version and attempt of a record's name.
+pub fn parse_ring(name: &str) -> Option<(Version, AttemptId)> {
+    let (version, attempt) = name.strip_prefix("rings/v")?.split_once('-')?;
+    let parsed = (Version(version.parse().ok()?), AttemptId::from_hex(attempt)?);
+    (ring(parsed.0, parsed.1) == name).then_some(parsed)
+}
+
+/// `shards/v0000000012-0123456789abcdef/000001-000000-000003`: sector, level and row
+pub fn shard(version: Version, attempt: AttemptId, place: (u32, u32, u32)) -> String {
+    let (sector, level, row) = place;
+    format!("{SHARDS}/v{:010}-{attempt}/{sector:06}-{level:06}-{row:06}", version.0)
+}
+
+/// The version, attempt and place of a shard's name.
+pub fn parse_shard(name: &str) -> Option<(Version, AttemptId, (u32, u32, u32))> {
+    let (checkpoint, place) = name.strip_prefix("shards/v")?.split_once('/')?;
+    let (version, attempt) = checkpoint.split_once('-')?;
+    let (version, attempt) = (Version(version.parse().ok()?), AttemptId::from_hex(attempt)?);
+    let mut numbers = place.splitn(3, '-').map(str::parse);
+    let mut next = || numbers.next()?.ok();
+    let place = (next()?, next()?, next()?);
+    (shard(version, attempt, place) == name).then_some((version, attempt, place))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,6 +169,10 @@ mod tests {
             let name = image(version, attempt, rank);
             prop_assert_eq!(parse_image(&name), Some((version, attempt, rank)));
             prop_assert_eq!(parse_segment(&segment(SegmentId(id))), Some(SegmentId(id)));
+            prop_assert_eq!(parse_ring(&ring(version, attempt)), Some((version, attempt)));
+            let place = (rank.0, rank.0 / 2, 3);
+            let name = shard(version, attempt, place);
+            prop_assert_eq!(parse_shard(&name), Some((version, attempt, place)));
         }
 
         #[test]

@@ -154,16 +154,31 @@ impl Mpi {
         Ok(sends)
     }
 
-    fn take(&self, from: c_int, tag: Tag) -> CommResult<Vec<u8>> {
-        let mut bytes = Vec::new();
+    fn take(&self, from: c_int, tag: Tag, bytes: &mut Vec<u8>) -> CommResult<()> {
+        bytes.clear();
         loop {
             let piece =
                 self.functions.probe(self.raw, from, tag.0).map_err(self.failed(RECEIVE))?;
-            let length = self.append(&mut bytes, piece)?;
+            let length = self.append(bytes, piece)?;
             if !pieces::more_follow(length, self.piece_bytes) {
-                return Ok(bytes);
+                return Ok(());
             }
         }
+    }
+
+    /// Sends one message and receives another.
+    fn cross(
+        &self,
+        to: usize,
+        bytes: &[u8],
+        from: usize,
+        tag: Tag,
+        into: &mut Vec<u8>,
+    ) -> CommResult<()> {
+        let (to, from) = (self.number(to)?, self.number(from)?);
+        let mut sends = self.start(to, tag, bytes)?;
+        self.take(from, tag, into)?;
+        sends.end()
     }
 
     /// Receives a piece behind those that are there, and returns its length.
@@ -282,15 +297,30 @@ impl Comm for Mpi {
     }
 
     fn receive(&self, from: usize, tag: Tag) -> CommResult<Vec<u8>> {
-        self.take(self.number(from)?, tag)
+        let mut received = Vec::new();
+        self.receive_into(from, tag, &mut received)?;
+        Ok(received)
     }
 
     fn exchange(&self, to: usize, bytes: &[u8], from: usize, tag: Tag) -> CommResult<Vec<u8>> {
-        let (to, from) = (self.number(to)?, self.number(from)?);
-        let mut sends = self.start(to, tag, bytes)?;
-        let received = self.take(from, tag)?;
-        sends.end()?;
+        let mut received = Vec::new();
+        self.cross(to, bytes, from, tag, &mut received)?;
         Ok(received)
+    }
+
+    fn receive_into(&self, from: usize, tag: Tag, into: &mut Vec<u8>) -> CommResult<()> {
+        self.take(self.number(from)?, tag, into)
+    }
+
+    fn exchange_into(
+        &self,
+        to: usize,
+        message: &mut Vec<u8>,
+        from: usize,
+        tag: Tag,
+        into: &mut Vec<u8>,
+    ) -> CommResult<()> {
+        self.cross(to, message, from, tag, into)
     }
 
     fn all_to_all(&self, outgoing: Vec<Vec<u8>>) -> CommResult<Vec<Vec<u8>>> {

@@ -42,7 +42,7 @@ pub struct Options {
 impl Default for Options {
     /// A block that stays in a core's cache while it is multiplied, and makes latency small.
     fn default() -> Self {
-        Self { block_bytes: 256 << 10, order: Order::Star }
+        Self { block_bytes: 128 << 10, order: Order::Star }
     }
 }
 

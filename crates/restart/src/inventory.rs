@@ -121,13 +121,21 @@ pub fn read_image(store: &dyn Store, manifest: &Manifest, rank: Rank) -> Result<
     let wanted = manifest.image(rank).ok_or(Error::NoRank { version, rank })?;
     let object = name::image(version, manifest.attempt, rank);
     let bytes = store.get(&object, wanted.file_bytes.min(METADATA_BYTES_MAX))?;
+    decode_image(&bytes, manifest, rank)
+}
+
+/// Checks that these bytes, from wherever they came, are the image that the manifest names.
+pub fn decode_image(bytes: &[u8], manifest: &Manifest, rank: Rank) -> Result<Image> {
+    let version = manifest.version;
+    let wanted = manifest.image(rank).ok_or(Error::NoRank { version, rank })?;
+    let object = name::image(version, manifest.attempt, rank);
     // The digest is the last part of the frame: compare it before anything is decoded.
     let digest_at = bytes.len().saturating_sub(size_of::<Digest>());
     if bytes.len() < FRAME_BYTES || bytes[digest_at..] != wanted.digest.0 {
         return Err(Error::Mismatch { object, why: "it is not the image that was committed" });
     }
     let (image, _) =
-        Image::decode(&bytes).map_err(|source| Error::Object { object: object.clone(), source })?;
+        Image::decode(bytes).map_err(|source| Error::Object { object: object.clone(), source })?;
     if image.job != manifest.job || image.version != version || image.rank != rank {
         return Err(Error::Mismatch {
             object,

@@ -14,6 +14,7 @@ pub(super) const CASES: &[Case] = case_table![
     every_tag_can_be_used,
     ranks_exchange_in_a_ring,
     a_rank_exchanges_with_itself,
+    buffers_are_used_again,
     large_messages_cross_without_waiting_in_a_circle,
     all_to_all_delivers_unequal_messages,
     all_to_all_delivers_large_messages,
@@ -90,6 +91,31 @@ fn a_rank_exchanges_with_itself(comm: &dyn Comm) {
     }
 }
 
+fn buffers_are_used_again(comm: &dyn Comm) {
+    let (right, left) = neighbours(comm, 1);
+    let (mut buffer, mut message) = (pattern(100, 99), Vec::new());
+    // Longer and shorter than what is there; none of it may be seen again.
+    for (number, len) in LENGTHS.into_iter().chain([3, 0, 70_000]).enumerate() {
+        message.clear();
+        message.extend_from_slice(&pattern(len, comm.rank() + number));
+        comm.exchange_into(right, &mut message, left, TAG, &mut buffer).unwrap();
+        expect_pattern(&buffer, len, left + number);
+    }
+    each_pair(comm, |from, to| {
+        for number in 0..8 {
+            let len = (number * 5000) % 17_000;
+            if comm.rank() == from {
+                message.clear();
+                message.extend_from_slice(&pattern(len, number));
+                comm.send_from(to, TAG, &mut message).unwrap();
+            } else {
+                comm.receive_into(from, TAG, &mut buffer).unwrap();
+                expect_pattern(&buffer, len, number);
+            }
+        }
+    });
+}
+
 fn large_messages_cross_without_waiting_in_a_circle(comm: &dyn Comm) {
     let (right, left) = neighbours(comm, 1);
     // More than any transport would keep for a rank that is not looking.
@@ -153,6 +179,11 @@ fn ranks_that_do_not_exist_are_refused(comm: &dyn Comm) {
         expect_kind(comm.receive(nobody, TAG), Kind::Invalid);
         expect_kind(comm.exchange(nobody, b"x", left, TAG), Kind::Invalid);
         expect_kind(comm.exchange(right, b"x", nobody, TAG), Kind::Invalid);
+        let (mut message, mut buffer) = (b"x".to_vec(), Vec::new());
+        expect_kind(comm.send_from(nobody, TAG, &mut message), Kind::Invalid);
+        expect_kind(comm.receive_into(nobody, TAG, &mut buffer), Kind::Invalid);
+        let exchanged = comm.exchange_into(right, &mut message, nobody, TAG, &mut buffer);
+        expect_kind(exchanged, Kind::Invalid);
     }
     // A refused call has sent nothing, and the communicator is as good as before.
     let own = pattern(50, comm.rank());

@@ -4,8 +4,9 @@
 //! 2. the ranks tell each other what they sealed: nobody refers to what is not there
 //! 3. every rank writes its image
 //! 4. the first rank, told that all images are there, writes the manifest: from here on the
-//!    checkpoint exists
-//! 5. the first rank prunes what is beyond `keep`, and tells the others
+//!    checkpoint exists. Where nodes have stores of their own, the leaders of the others write the
+//!    same manifest there
+//! 5. the first rank, or every leader, prunes what is beyond `keep`, and the others are told
 //!
 //! Each step is durable before the next begins (the store's contract), so a crash anywhere leaves
 //! the old checkpoints or the old ones and the new one, and files that the next opening removes.
@@ -27,6 +28,7 @@ use standfast_format::{
     AttemptId, HashKind, Image, ImageRef, JobId, Kind, Level, Manifest, Rank, RegionImage,
     SegmentId, SegmentRef, Stats, Tally, Version, Writes, name,
 };
+use standfast_protect::Topology;
 use standfast_restart::{Damaged, Inventory};
 use standfast_store::{Lock, Store, keep_signals_away};
 
@@ -38,6 +40,8 @@ use crate::failpoint;
 use crate::progress::{Board, Progress};
 use crate::prune::{self, Keep};
 use crate::report::Report;
+use crate::ring;
+use crate::stores::Stores;
 use crate::team::Team;
 
 /// What became of a checkpoint.
@@ -64,6 +68,9 @@ pub(crate) struct CommitSettings {
     pub(crate) hash: HashKind,
     pub(crate) page_bytes: u32,
     pub(crate) keep: u32,
+    pub(crate) stores: Stores,
+    /// Where the nodes of the job are protected.
+    pub(crate) ring: Option<Arc<Topology>>,
 }
 
 /// A draft whose segments are durable, or could not be made so.
@@ -246,14 +253,45 @@ impl CommitSettings {
         let begun = sealed.own.iter().chain(&sealed.foreign).copied().collect();
         let committing = AssertUnwindSafe(|| self.commit(team, sealed, inventory));
         // Whoever waits for this checkpoint must not wait for ever.
-        let outcome = catch_unwind(committing).unwrap_or(Err(Error::Broken { what: "committing" }));
+        let mut outcome =
+            catch_unwind(committing).unwrap_or(Err(Error::Broken { what: "committing" }));
+        let level = match &mut outcome {
+            Ok(committed) => self.protect(team, version, inventory, &mut committed.report.notes),
+            Err(_) => Level::Local,
+        };
         let progress = match &outcome {
-            Ok(_) => Progress::Done(Level::Local),
+            Ok(_) => Progress::Done(level),
             Err(error) => Progress::Failed(error.clone()),
         };
         // The board first: whoever takes the outcome in must find it told there.
         self.board.set(version, progress);
         Settled { begun, outcome }
+    }
+
+    /// Brings a committed checkpoint to level ring, where that is wanted. One that does not get
+    /// there is a checkpoint all the same.
+    fn protect(
+        &self,
+        team: &Team,
+        version: Version,
+        inventory: &Inventory,
+        notes: &mut Vec<String>,
+    ) -> Level {
+        let (Some(topology), Ok(manifest)) = (&self.ring, inventory.checkpoint(version)) else {
+            return Level::Local;
+        };
+        self.board.set(version, Progress::Reached(Level::Local));
+        let encoding = AssertUnwindSafe(|| {
+            ring::protect(team, &*self.store, &self.stores, topology, manifest)
+        });
+        let encoded = catch_unwind(encoding).unwrap_or(Err(Error::Broken { what: "encoding" }));
+        match encoded {
+            Ok(()) => Level::Ring,
+            Err(error) => {
+                notes.push(format!("it does not survive the loss of a node: {error}"));
+                Level::Local
+            }
+        }
     }
 
     /// The news that a snapshot could not be taken in. Collective: the others have come to step 2.
@@ -281,6 +319,7 @@ impl CommitSettings {
         let order = Order { version, attempt, taken_ns: sealed.taken_ns };
         let place = (sealed.sequence, team.size() as u32);
         let part = self.write_image(team.rank(), sealed, &segments.concat());
+        let replaced = inventory.checkpoints.iter().any(|other| other.version == version);
         let own_error = part.as_ref().err().cloned();
         let parts = team.gather_first(part)?;
         let written = parts.map(|parts| self.write_manifest(order, place, parts, inventory));
@@ -290,7 +329,7 @@ impl CommitSettings {
         if !team.is_first() {
             told.take_in(inventory);
         }
-        let Told { outcome, files_stay, removed, notes, .. } = told;
+        let Told { outcome, files_stay, mut removed, mut notes, .. } = told;
         if let Err(failure) = outcome {
             if !files_stay {
                 discard();
@@ -298,10 +337,32 @@ impl CommitSettings {
             let typed = own_error.or(first_error.flatten());
             return Err(typed.unwrap_or_else(|| failure.into_error()));
         }
+        if !self.stores.are_one() {
+            (removed, notes) = self.finish_others(team, version, replaced, inventory)?;
+        }
         let manifest = inventory.checkpoint(version)?;
         let mut report = Report::of(manifest, self.page_bytes);
         report.notes = own_notes.into_iter().chain(notes).collect();
         Ok(Committed { segments: manifest.segments.clone(), removed, report })
+    }
+
+    /// Steps 4 and 5 where nodes have stores of their own.
+    fn finish_others(
+        &self,
+        team: &Team,
+        version: Version,
+        replaced: bool,
+        inventory: &mut Inventory,
+    ) -> Result<(Vec<SegmentId>, Vec<String>)> {
+        let manifest = inventory.checkpoint(version)?;
+        let notes = self.stores.spread(team, &*self.store, manifest)?;
+        let keep = Keep { newest: self.keep as usize, ..Keep::default() };
+        let beyond = keep.newest != 0 && inventory.checkpoints.len() > keep.newest;
+        // A store that does not know the new one keeps what it has.
+        if !notes.is_empty() || !(beyond || replaced) {
+            return Ok((Vec::new(), notes));
+        }
+        self.stores.prune(team, &*self.store, keep, inventory)
     }
 
     /// Step 3.
@@ -361,6 +422,9 @@ impl CommitSettings {
         inventory.damaged.retain(|damaged| damaged.object != object);
         let replaced = inventory.checkpoints.len() < before;
         inventory.checkpoints.insert(0, manifest);
+        if !self.stores.are_one() {
+            return (Told::committed(Vec::new(), Vec::new(), inventory), None);
+        }
         let (removed, pruned) = prune_beyond(&*self.store, self.keep, replaced, inventory);
         // The checkpoint exists all the same; what stayed is tried again after the next one.
         let note = |error: Error| format!("older checkpoints were not pruned: {error}");

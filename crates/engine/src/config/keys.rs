@@ -107,6 +107,15 @@ pub enum Interval {
     Every(TimeSpan),
 }
 
+/// Whether shards of checkpoints are kept on other nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ring {
+    /// No.
+    Off,
+    /// Where nodes have stores of their own.
+    Auto,
+}
+
 /// The effective settings of a job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
@@ -114,6 +123,8 @@ pub struct Config {
     pub store: String,
     /// Name of the job: a directory below `store`.
     pub job: String,
+    /// Name of this node, or `host` for the host's own.
+    pub node: String,
     /// Unit of comparison and deduplication.
     pub page: ByteSize,
     /// How pages are recognised.
@@ -152,6 +163,12 @@ pub struct Config {
     pub io_threads: usize,
     /// Checkpoints kept; 0: all.
     pub keep: u32,
+    /// Whether shards of checkpoints are kept on other nodes.
+    pub ring: Ring,
+    /// Members of a group on the ring.
+    pub ring_group: usize,
+    /// Shards of a group; 0: as many as members.
+    pub ring_shards: usize,
     /// When `Job::point` takes a checkpoint.
     pub interval: Interval,
     /// Expected time between failures of the job, for the interval `auto`.
@@ -197,11 +214,17 @@ const PIPELINES: Words<Pipeline> =
     &[("pipelined", Pipeline::Pipelined), ("serial", Pipeline::Serial), ("none", Pipeline::None)];
 const IOS: Words<Io> = &[("auto", Io::Auto), ("direct", Io::Direct), ("buffered", Io::Buffered)];
 
+/// A number of members or shards.
+fn member_count(text: &str, least: usize) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| (least..=128).contains(number));
+    number.ok_or_else(|| format!("it is a number from {least} to 128"))
+}
+
 /// All settings.
 pub const KEYS: &[Key] = &[
     Key {
         name: "store",
-        help: "Directory (or URL) below which every job has its store",
+        help: "Directory (or URL) below which every job has its store; {node} stands for the node's name",
         default: "standfast-store",
         set: |config, text| {
             if text.is_empty() {
@@ -211,6 +234,17 @@ pub const KEYS: &[Key] = &[
             Ok(())
         },
         show: |config| config.store.clone(),
+    },
+    Key {
+        name: "node",
+        help: "Name of this node; host: the host's own",
+        default: "host",
+        set: |config, text| {
+            name::check_job(text).map_err(|error| error.to_string())?;
+            config.node = text.into();
+            Ok(())
+        },
+        show: |config| config.node.clone(),
     },
     Key {
         name: "job",
@@ -390,6 +424,43 @@ pub const KEYS: &[Key] = &[
         show: |config| config.keep.to_string(),
     },
     Key {
+        name: "ring",
+        help: "Keep shards of checkpoints on other nodes: off, or auto where nodes have stores of their own",
+        default: "off",
+        set: |config, text| {
+            config.ring = match text {
+                "off" => Ring::Off,
+                "auto" => Ring::Auto,
+                _ => return Err("it is off or auto".into()),
+            };
+            Ok(())
+        },
+        show: |config| match config.ring {
+            Ring::Off => "off".into(),
+            Ring::Auto => "auto".into(),
+        },
+    },
+    Key {
+        name: "ring_group",
+        help: "Members of a group on the ring",
+        default: "4",
+        set: |config, text| {
+            config.ring_group = member_count(text, 1)?;
+            Ok(())
+        },
+        show: |config| config.ring_group.to_string(),
+    },
+    Key {
+        name: "ring_shards",
+        help: "Shards of a group, at most its members; 0: as many",
+        default: "0",
+        set: |config, text| {
+            config.ring_shards = member_count(text, 0)?;
+            Ok(())
+        },
+        show: |config| config.ring_shards.to_string(),
+    },
+    Key {
         name: "interval",
         help: "When point() takes a checkpoint: off (never), auto (from measured cost and mtti), or after a time such as 90s or 10min",
         default: "off",
@@ -429,6 +500,7 @@ impl Default for Config {
         let mut config = Self {
             store: String::new(),
             job: String::new(),
+            node: String::new(),
             page: ByteSize(0),
             hash: HashKind::Xxh3,
             mode: Mode::All,
@@ -448,6 +520,9 @@ impl Default for Config {
             io: Io::Auto,
             io_threads: 1,
             keep: 0,
+            ring: Ring::Off,
+            ring_group: 1,
+            ring_shards: 0,
             interval: Interval::Off,
             mtti: TimeSpan(Duration::ZERO),
         };

@@ -11,10 +11,24 @@ use crate::kernel::{Combine, add};
 use crate::memory::Memory;
 use crate::recover::{Holding, Recovery, recover};
 use crate::shard::Stamp;
-use crate::star::Sink;
+use crate::star::{Sink, Source};
 use crate::topology::{Piece, Shape, Topology};
 
 const STAMP: Stamp = Stamp { job: JobId([0; 16]), version: Version(1), attempt: AttemptId([0; 8]) };
+
+/// A member where it lies in memory.
+struct Lent<'a>(&'a [u8]);
+
+impl Source for Lent<'_> {
+    fn read(&mut self, piece: Piece, at: u64, into: &mut [u8]) -> std::result::Result<(), Outside> {
+        into.copy_from_slice(self.lend(piece, at, into.len()).ok_or("the member is shorter")?);
+        Ok(())
+    }
+
+    fn lend(&self, _: Piece, at: u64, bytes: usize) -> Option<&[u8]> {
+        self.0.get(usize::try_from(at).ok()?..)?.get(..bytes)
+    }
+}
 
 /// Takes everything and keeps nothing.
 struct Nowhere;
@@ -32,12 +46,48 @@ impl Sink for Nowhere {
     fn abandon(&mut self, _: Piece) {}
 }
 
+/// What a star of virtual nodes takes on this machine, and its parts alone.
+#[derive(Clone, Copy, Debug)]
+pub struct StarTime {
+    /// All of it, by the clock.
+    pub star: Duration,
+    /// Processor time of a node, in the busiest group.
+    pub node: Duration,
+    /// The same messages, nothing else.
+    pub messages: Duration,
+    /// The same products and sums, nothing else.
+    pub arithmetic: Duration,
+}
+
+/// Measures a star of so many nodes with a rank each, in groups of `k` with as many shards; the
+/// least of some rounds.
+pub fn star_time(
+    nodes: usize,
+    k: usize,
+    bytes: usize,
+    options: Options,
+    rounds: usize,
+) -> Result<StarTime> {
+    let stage = Stage { options, ..Stage::new(nodes, k, bytes)? };
+    let most = Duration::MAX;
+    let mut least = StarTime { star: most, node: most, messages: most, arithmetic: most };
+    for _ in 0..rounds.max(1) {
+        let (star, node) = stage.encode()?;
+        least.star = least.star.min(star);
+        least.node = least.node.min(node);
+        least.messages = least.messages.min(stage.messages());
+        least.arithmetic = least.arithmetic.min(stage.arithmetic());
+    }
+    Ok(least)
+}
+
 /// Virtual nodes with one rank each, in one or several jobs, and what the ranks hold.
 pub(super) struct Stage {
     topology: Topology,
     /// Of all jobs, one behind the other.
     stores: Vec<Memory>,
     bytes: usize,
+    pub(super) options: Options,
 }
 
 impl Stage {
@@ -51,7 +101,7 @@ impl Stage {
     pub(super) fn jobs(jobs: usize, nodes: usize, k: usize, bytes: usize) -> Result<Self> {
         let topology = Topology::of_nodes(nodes, Shape::full(k))?;
         let stores = (0..jobs * nodes).map(|_| Memory::default()).collect();
-        let stage = Self { topology, stores, bytes };
+        let stage = Self { topology, stores, bytes, options: Options::default() };
         for (at, store) in stage.stores.iter().enumerate() {
             let byte = |i: usize| (i * 31 + at * 97 + (i >> 9)) as u8;
             store.put(stage.member(at % nodes), (0..bytes).map(byte).collect());
@@ -64,12 +114,20 @@ impl Stage {
         Piece { group, index: place as u32 }
     }
 
-    /// Encodes everything and keeps nothing: the time of all.
+    fn members(&self) -> Vec<Vec<u8>> {
+        let member = |rank: usize| self.stores[rank].get(self.member(rank));
+        (0..self.topology.ranks())
+            .map(|rank| member(rank).expect("every rank has its own"))
+            .collect()
+    }
+
+    /// Encodes everything from where it lies and keeps nothing: the time of all.
     pub(super) fn encode_only(&self) -> Result<Duration> {
+        let members = self.members();
         let started = Instant::now();
         let ended = run_threads(self.topology.ranks(), |comm| {
-            let mut source = self.stores[comm.rank()].clone();
-            let (bytes, options) = (self.bytes as u64, Options::default());
+            let mut source = Lent(&members[comm.rank()]);
+            let (bytes, options) = (self.bytes as u64, self.options);
             encode(&comm, &self.topology, STAMP, bytes, options, &mut source, &mut Nowhere)
                 .map(drop)
         });
@@ -87,7 +145,7 @@ impl Stage {
             let comm = world.split(Some(job as u32), 0)?.expect("every rank has a job");
             let store = &self.stores[world.rank()];
             let (mut source, mut sink) = (store.clone(), store.clone());
-            let (bytes, options) = (self.bytes as u64, Options::default());
+            let (bytes, options) = (self.bytes as u64, self.options);
             encode(&*comm, &self.topology, STAMP, bytes, options, &mut source, &mut sink)
                 .map(|encoded| encoded.report.cpu)
         });
@@ -103,7 +161,7 @@ impl Stage {
         let store = &self.stores[0];
         store.pieces().into_iter().for_each(|piece| _ = store.remove(piece));
         let heirs: Vec<usize> = (0..self.topology.ranks()).collect();
-        let block_bytes = Options::default().block_bytes;
+        let block_bytes = self.options.block_bytes;
         let recovery =
             Recovery { topology: &self.topology, stamp: STAMP, heirs: &heirs, block_bytes };
         let started = Instant::now();
@@ -130,30 +188,33 @@ impl Stage {
         holding
     }
 
-    /// The messages of an encoding, and nothing else.
+    /// The messages of an encoding, and nothing else: every rank's bytes are put into messages and
+    /// travel by the same calls as those of a star.
     pub(super) fn messages(&self) -> Duration {
+        let block = vec![1; self.options.block_bytes as usize + 8];
         self.timed(|stage, comm| {
             let (nodes, k) = (stage.topology.nodes(), stage.topology.shape().k);
-            let block = vec![1; Options::default().block_bytes as usize + 8];
             let blocks = stage.bytes.div_ceil(block.len() - 8);
+            let (mut message, mut told) = (Vec::new(), Vec::new());
             for step in (0..blocks * k).map(|step| step % k) {
                 let (to, from) = (
                     (comm.rank() + k + step) % nodes,
                     (comm.rank() + 2 * nodes - k - step) % nodes,
                 );
-                let told = comm.exchange(to, &block, from, Tag(1)).expect("all ranks go on");
-                std::hint::black_box(told);
+                message.clear();
+                message.extend_from_slice(&block);
+                comm.exchange_into(to, &mut message, from, Tag(1), &mut told)
+                    .expect("all ranks go on");
             }
+            std::hint::black_box(told);
         })
     }
 
     /// The products and sums of an encoding, and nothing else.
     pub(super) fn arithmetic(&self) -> Duration {
-        let members: Vec<Vec<u8>> = (0..self.topology.ranks())
-            .map(|rank| self.stores[rank].get(self.member(rank)).expect("every rank has its own"))
-            .collect();
+        let members = self.members();
         self.timed(|stage, comm| {
-            let block_bytes = Options::default().block_bytes as usize;
+            let block_bytes = stage.options.block_bytes as usize;
             let (mut product, mut sum) = (vec![0; block_bytes], vec![0; block_bytes]);
             for block in members[comm.rank()].chunks(block_bytes) {
                 for step in 0..stage.topology.shape().k {

@@ -1,6 +1,6 @@
 //! Checksums of a group's blocks: of one shard, and of all members.
 
-use xxhash_rust::xxh3::xxh3_64_with_seed;
+use twox_hash::XxHash3_64;
 
 use super::Header;
 use crate::error::Result;
@@ -15,10 +15,10 @@ const TABLE: Sort = Sort {
     body_bytes_max: isize::MAX as usize,
 };
 
-/// The checksum of a block: XXH3 with the block's number as seed, so that blocks in another order
+/// The checksum of a block: XXH3 (of a crate that chooses its instructions at run time) with the block's number as seed, so that blocks in another order
 /// do not match.
 pub fn checksum(block: u64, bytes: &[u8]) -> u64 {
-    xxh3_64_with_seed(bytes, block)
+    XxHash3_64::oneshot_with_seed(block, bytes)
 }
 
 /// Length of the frame of a table.

@@ -131,3 +131,15 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn checksums_are_xxh3_of_64_bits() {
+    let bytes: Vec<u8> =
+        (0..70_000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    for length in [0, 1, 8, 16, 17, 128, 129, 240, 241, 1024, 4096, 70_000] {
+        for block in [0, 1, 1 << 40] {
+            let expected = xxhash_rust::xxh3::xxh3_64_with_seed(&bytes[..length], block);
+            assert_eq!(super::checksum(block, &bytes[..length]), expected, "{length} bytes");
+        }
+    }
+}

@@ -1,8 +1,7 @@
 //! The star: every source multiplies its block for every target, every target adds what arrives.
 //!
 //! ```text
-//! source -> read -> check -> multiply -> [queue] -> exchange -> [queue] -> add -> check -> sink
-//!           producer thread                         caller      collector thread
+//! source -> read, check -> multiply -> exchange -> add -> check -> sink
 //! ```
 //! Encoding, rebuilding and re-encoding are the same work with other matrices: a [`Task`] names
 //! the pieces that go in, those that come out, and who has them.
@@ -12,41 +11,49 @@
 //! receives one at most, both at once. The least message that is not yet through always has both
 //! its ends waiting for it, so the star cannot lock up, on any transport.
 //!
-//! Why three threads: the caller's alone talks to others, as some transports demand; arithmetic
-//! and the caller's files go on beside it.
+//! Why one thread: a block is read, checked, multiplied, sent, added and written while it is in
+//! the cache; handing it to other threads costs more than the arithmetic. Sources and sinks that
+//! wait for a disk do so behind the caller's back: they read ahead and write behind.
 //!
 //! Invariants:
-//! - Memory is bounded by blocks: [`QUEUED_MAX`] of them on either side, one for each piece that
-//!   this rank holds or makes, whatever their lengths.
+//! - Memory is bounded by blocks: one sent, one received, one for each piece that this rank holds
+//!   or makes, whatever their lengths.
 //! - Whoever cannot give its part says so in its place, and the star goes on to its end: a failed
 //!   source never leaves others waiting.
 //! - Nothing reaches a sink as a whole piece that was not checked where a checksum is known.
 
-mod collect;
-mod produce;
+mod buffers;
+mod read;
 mod run;
+mod sum;
 mod task;
+mod write;
 
 pub(crate) use run::{Outcome, run};
 pub(crate) use task::{Part, Step, Target, Task, steps};
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::error::Outside;
 use crate::topology::Piece;
 
-/// Blocks that wait between two threads.
-pub(crate) const QUEUED_MAX: usize = 2;
-
 /// Where bytes of pieces are read: a member's as they are, a shard's with its header in front.
-/// Also what this rank's sink has completed.
+/// Also what this rank's sink has completed. A piece is read in order, block by block: a source
+/// on a slow medium should read ahead.
 pub trait Source: Send {
     /// Fills `into` from the piece's file, from an offset on.
     fn read(&mut self, piece: Piece, at: u64, into: &mut [u8]) -> Result<(), Outside>;
+
+    /// The same bytes where they lie in memory, so that nobody has to copy them. They do not
+    /// change while the star runs. `None`: they must be read.
+    fn lend(&self, piece: Piece, at: u64, bytes: usize) -> Option<&[u8]> {
+        let _ = (piece, at, bytes);
+        None
+    }
 }
 
-/// Where pieces go that are made here. What is written for one piece, in order, is its file.
+/// Where pieces go that are made here. What is written for one piece, in order, is its file. A
+/// sink on a slow medium should write behind.
 pub trait Sink: Send {
     /// A piece begins, of so many bytes in all; anything there was of it before is void.
     fn begin(&mut self, piece: Piece, bytes: u64, head: &[u8]) -> Result<(), Outside>;
@@ -72,7 +79,7 @@ pub struct Report {
     pub bytes_received: u64,
     /// Most bytes of blocks that were held at once.
     pub buffer_bytes_max: u64,
-    /// Processor time of all threads.
+    /// Processor time.
     pub cpu: Duration,
 }
 
@@ -86,28 +93,6 @@ impl Report {
             buffer_bytes_max: self.buffer_bytes_max.max(other.buffer_bytes_max),
             cpu: self.cpu + other.cpu,
         }
-    }
-}
-
-/// Counts the bytes of all buffers, and the most there were.
-#[derive(Default)]
-pub(crate) struct Gauge {
-    now: AtomicU64,
-    most: AtomicU64,
-}
-
-impl Gauge {
-    fn take(&self, bytes: usize) {
-        let now = self.now.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
-        self.most.fetch_max(now, Ordering::Relaxed);
-    }
-
-    fn give(&self, bytes: usize) {
-        self.now.fetch_sub(bytes as u64, Ordering::Relaxed);
-    }
-
-    fn most(&self) -> u64 {
-        self.most.load(Ordering::Relaxed)
     }
 }
 
