@@ -17,7 +17,7 @@ use standfast_format::{
     CodecKind, FilterKind, Image, Manifest, SegmentFooter, SegmentHeader, SegmentIndex,
     StoreHeader, name,
 };
-use standfast_reduce::{BlockDecoder, BlockEncoder, CodecSpec, FilterChoice};
+use standfast_reduce::{BlockDecoder, BlockEncoder, CodecSpec, FilterChoice, float};
 
 pub use config::config;
 use envelope::Sort;
@@ -121,5 +121,21 @@ pub fn block(data: &[u8]) {
         assert!(encoded.bytes.len() <= raw.len());
         let back = decoder.decode(encoded.codec, encoded.filter, encoded.bytes, raw.len());
         assert_eq!(back.expect("our own block"), raw);
+    }
+}
+
+/// Streams of the float codec: hostile ones, and the same bytes as numbers of every size.
+pub fn float(data: &[u8]) {
+    const RAW_BYTES_MAX: u64 = 1 << 20;
+    if let Ok(parsed) = float::parse(data) {
+        if parsed.raw_bytes <= RAW_BYTES_MAX {
+            let mut raw = vec![0; parsed.raw_bytes as usize];
+            let decoded = float::decode_into(data, &mut raw);
+            assert_eq!(float::decode(data).ok(), decoded.is_ok().then_some(raw));
+        }
+    }
+    for element in float::Element::ALL {
+        let stream = float::encode(data, element);
+        assert_eq!(float::decode(&stream).expect("our own stream"), data);
     }
 }

@@ -5,7 +5,8 @@
 
 use std::path::Path;
 
-use standfast_format::{SEGMENT_FOOTER_BYTES, SEGMENT_HEADER_BYTES, SegmentFooter};
+use standfast_format::{CodecKind, SEGMENT_FOOTER_BYTES, SEGMENT_HEADER_BYTES, SegmentFooter};
+use standfast_reduce::float;
 
 use crate::envelope::{AS_IT_IS, BODY, body};
 use crate::sample::SAMPLE;
@@ -31,6 +32,7 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
         "segment_footer" => objects("segments/").flat_map(footer_seeds).collect(),
         "names" => SAMPLE.objects.keys().map(|name| name.clone().into_bytes()).collect(),
         "block" => objects("segments/").flat_map(block_seeds).collect(),
+        "float" => float_seeds(),
         "config" => config_seeds(),
         // Damage starts from nothing: the empty list of edits.
         _ => vec![vec![0], vec![7; 64]],
@@ -81,8 +83,19 @@ fn block_seeds(segment: &'static [u8]) -> Vec<Vec<u8>> {
     let (_, footer) = footer(segment);
     let blocks = &segment[SEGMENT_HEADER_BYTES..footer.index_offset as usize];
     let part = &blocks[..blocks.len().min(2000)];
-    let kinds = (0..4).flat_map(|codec| (0..3).map(move |filter| (codec, filter)));
+    let codecs = 0..CodecKind::ALL.len() as u8;
+    let kinds = codecs.flat_map(|codec| (0..3).map(move |filter| (codec, filter)));
     kinds.map(|(codec, filter)| with(&[codec, filter, 0, 16], part)).collect()
+}
+
+/// Numbers of every size: calm ones, noisy ones, and two chunks of them.
+fn float_seeds() -> Vec<Vec<u8>> {
+    let calm: Vec<u8> = (0..500).flat_map(|i| f64::from(i).to_le_bytes()).collect();
+    let noisy: Vec<u8> =
+        (0..500).flat_map(|i| (f64::from(i * i % 997) / 7.0).sin().to_le_bytes()).collect();
+    let long = vec![3; float::CHUNK_BYTES + 9];
+    let all = float::Element::ALL.into_iter();
+    all.flat_map(|element| [&calm, &noisy, &long].map(|raw| float::encode(raw, element))).collect()
 }
 
 fn config_seeds() -> Vec<Vec<u8>> {

@@ -35,6 +35,8 @@ pub enum CodecKind {
     Zstd = 2,
     /// Raw Deflate stream (RFC 1951).
     Deflate = 3,
+    /// Byte planes of numbers, entropy-coded (docs/GPU.md): what devices write.
+    Float = 4,
 }
 
 /// The reversible rearrangement done before compressing.
@@ -87,7 +89,15 @@ macro_rules! numbered {
 }
 
 numbered!(HashKind, "hash", Xxh3 = "xxh3", Blake3 = "blake3", Sha1 = "sha1");
-numbered!(CodecKind, "codec", None = "none", Lz4 = "lz4", Zstd = "zstd", Deflate = "deflate");
+numbered!(
+    CodecKind,
+    "codec",
+    None = "none",
+    Lz4 = "lz4",
+    Zstd = "zstd",
+    Deflate = "deflate",
+    Float = "float"
+);
 numbered!(
     FilterKind,
     "filter",

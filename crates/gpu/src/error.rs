@@ -51,6 +51,9 @@ pub enum Error {
         /// What is wrong.
         why: String,
     },
+    /// Stored bytes are damaged.
+    #[error(transparent)]
+    Stored(#[from] standfast_reduce::Error),
     /// The caller asked for something that cannot be.
     #[error("{what}")]
     Invalid {
@@ -67,13 +70,14 @@ impl Error {
             Error::Lost { .. } | Error::Driver { .. } => Kind::Io,
             Error::Compile { .. } => Kind::Unsupported,
             Error::Damaged { .. } => Kind::Corrupt,
+            Error::Stored(source) => source.kind(),
             Error::Invalid { .. } => Kind::Invalid,
         }
     }
 
     /// Whether the device, not the data or the caller, is at fault: the CPU would succeed.
     pub fn is_device_fault(&self) -> bool {
-        !matches!(self, Error::Damaged { .. } | Error::Invalid { .. })
+        !matches!(self, Error::Damaged { .. } | Error::Stored(_) | Error::Invalid { .. })
     }
 
     pub(crate) fn of(what: &'static str) -> impl FnOnce(DriverError) -> Error {

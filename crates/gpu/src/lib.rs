@@ -15,7 +15,7 @@
 //! let stream = float::encode(&numbers, Element::F64);
 //! assert!(stream.len() < numbers.len());
 //! assert_eq!(float::decode(&stream)?, numbers);
-//! # Ok::<(), standfast_gpu::Error>(())
+//! # Ok::<(), standfast_reduce::Error>(())
 //! ```
 //!
 //! What it is not: a general GPU toolkit, or a part of the checkpoint path that must be there.
@@ -45,10 +45,3 @@ pub use accelerator::Accelerator;
 pub use device::{DeviceBuffer, DeviceSlice, Gpu, PinnedBuffer, Stream};
 pub use error::{Error, Result, Unavailable, Version};
 pub use packed::{CHUNK_ALIGN, Packed};
-
-/// log2 in 1/256 bits, the fraction taken as linear. The kernels have the same (in
-/// `kernels/prelude.cuh`), so that references take the same decisions.
-fn log2_256(value: u32) -> u32 {
-    let whole = value.ilog2();
-    whole << 8 | (value << (31 - whole) & 0x7fff_ffff) >> 23
-}

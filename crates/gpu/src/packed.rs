@@ -7,47 +7,7 @@
 use crate::device::{DeviceBuffer, DeviceSlice, Gpu, PinnedBuffer, Stream};
 use crate::error::{Error, Result};
 use crate::pages;
-
-/// Chunks start at multiples of this.
-pub const CHUNK_ALIGN: usize = 16;
-
-/// `bytes` rounded up to where the next chunk may start.
-pub(crate) fn aligned(bytes: usize) -> usize {
-    bytes.next_multiple_of(CHUNK_ALIGN)
-}
-
-/// The lengths of packed chunks; with them every chunk's place is known.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Packed {
-    sizes: Vec<u32>,
-}
-
-impl Packed {
-    /// Of chunks with these lengths.
-    pub fn new(sizes: Vec<u32>) -> Self {
-        Packed { sizes }
-    }
-
-    /// Lengths of the chunks, without padding.
-    pub fn sizes(&self) -> &[u32] {
-        &self.sizes
-    }
-
-    /// Length of all, with padding.
-    pub fn bytes(&self) -> usize {
-        self.sizes.iter().map(|size| aligned(*size as usize)).sum()
-    }
-
-    /// Where each chunk is.
-    pub fn ranges(&self) -> impl Iterator<Item = std::ops::Range<usize>> + '_ {
-        let mut next = 0;
-        self.sizes.iter().map(move |size| {
-            let start = next;
-            next += aligned(*size as usize);
-            start..start + *size as usize
-        })
-    }
-}
+pub use standfast_reduce::float::{CHUNK_ALIGN, Packed};
 
 /// Memory in which chunks are compressed side by side before they are packed.
 pub(crate) struct Slots {
@@ -119,18 +79,5 @@ impl Slots {
             u32::try_from(u64::from_le_bytes(*word)).expect("a chunk is shorter than 4 GiB")
         };
         Packed::new(words.iter().map(size).collect())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn chunks_follow_each_other_at_multiples_of_16() {
-        let packed = Packed::new(vec![1, 16, 17, 0, 5]);
-        let ranges: Vec<_> = packed.ranges().collect();
-        assert_eq!(ranges, [0..1, 16..32, 32..49, 64..64, 64..69]);
-        assert_eq!(packed.bytes(), 80);
     }
 }

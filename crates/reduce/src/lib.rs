@@ -41,6 +41,7 @@ mod codec;
 pub mod collective;
 mod error;
 mod filter;
+pub mod float;
 mod hash;
 mod probe;
 mod scan;

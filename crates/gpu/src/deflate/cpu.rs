@@ -8,7 +8,7 @@ use standfast_format::FilterKind;
 
 use super::code::Code;
 use super::{CHUNK_BYTES, Symbol, distance_symbol, element_bytes, length_symbol};
-use crate::log2_256;
+use standfast_reduce::float::log2_256;
 
 /// Positions that are searched at the same time: none sees another's hash.
 const TILE: usize = 512;

@@ -2,8 +2,7 @@
 
 use crate::device::{Args, DeviceSlice, Gpu, Shape, Stream};
 use crate::error::{Error, Result};
-use crate::float::Element;
-use crate::float::format::{CHUNK_BYTES, CHUNK_HEADER_BYTES};
+use crate::float::{CHUNK_BYTES, CHUNK_HEADER_BYTES, Element};
 use crate::kernels::{FLOAT, Kernel};
 use crate::packed::{Packed, Slots};
 

@@ -1,114 +1,17 @@
-//! Codec for arrays of numbers: byte planes, entropy-coded where that pays.
+//! Codec for arrays of numbers on the device.
 //!
-//! Data: f64, f32 or bf16 numbers -> transform (sign last, or difference to the number before) ->
-//! byte planes -> rANS for planes with little information, one byte for constant planes, as they
-//! are for the rest -> chunks -> a [stream](encode). Encoded and decoded on the CPU or by
-//! [`DeviceFloat`]; the bytes are the same.
-//!
-//! Why not a general codec: numbers repeat in their exponents and leading digits, hardly ever as
-//! strings, so looking for matches finds nothing and costs most of the time.
-//!
-//! Invariants:
-//! - A chunk is never longer than its numbers plus [`CHUNK_HEADER_BYTES`].
-//! - A chunk decodes without any other.
-//! - Damaged bytes give an error, never other numbers with a sound structure silently cut short.
+//! Format, encoder and decoder for the CPU are in [`standfast_reduce::float`]; the bytes that
+//! [`DeviceFloat`] writes are the same, and a restart needs no device to read them.
 
-mod cpu;
 mod device;
-mod format;
 
 pub use device::DeviceFloat;
 #[cfg(test)]
 pub(crate) use device::KERNELS;
-pub use format::{CHUNK_BYTES, CHUNK_HEADER_BYTES, STREAM_HEADER_BYTES};
-
-use crate::error::{Error, Result};
-use crate::packed::{Packed, aligned};
-
-/// What the numbers are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Element {
-    /// 16 bits: bf16, or halves (f16) with less gain.
-    Bf16,
-    /// 32 bits.
-    F32,
-    /// 64 bits.
-    F64,
-}
-
-impl Element {
-    /// All of them.
-    pub const ALL: [Element; 3] = [Element::Bf16, Element::F32, Element::F64];
-
-    /// Bytes of one number.
-    pub fn bytes(self) -> usize {
-        match self {
-            Element::Bf16 => 2,
-            Element::F32 => 4,
-            Element::F64 => 8,
-        }
-    }
-
-    fn of_bytes(bytes: u8) -> Option<Self> {
-        Element::ALL.into_iter().find(|element| element.bytes() == usize::from(bytes))
-    }
-}
-
-/// Encodes on the CPU.
-pub fn encode(raw: &[u8], element: Element) -> Vec<u8> {
-    let chunks: Vec<Vec<u8>> =
-        raw.chunks(CHUNK_BYTES).map(|chunk| cpu::encode_chunk(chunk, element)).collect();
-    let packed = Packed::new(chunks.iter().map(|chunk| chunk.len() as u32).collect());
-    let mut payload = Vec::with_capacity(packed.bytes());
-    for chunk in chunks {
-        payload.extend(chunk);
-        payload.resize(aligned(payload.len()), 0);
-    }
-    frame(element, raw.len() as u64, &packed, &payload)
-}
-
-/// Puts the stream's header before packed chunks, as they come from the device.
-pub fn frame(element: Element, raw_bytes: u64, packed: &Packed, payload: &[u8]) -> Vec<u8> {
-    assert_eq!(payload.len(), packed.bytes(), "all chunks and nothing else");
-    let mut stream = format::stream_header(element, raw_bytes, packed);
-    stream.extend(payload);
-    stream
-}
-
-/// Decodes on the CPU.
-pub fn decode(stream: &[u8]) -> Result<Vec<u8>> {
-    let Stream { element, raw_bytes, packed, payload } = parse(stream)?;
-    let mut raw = Vec::with_capacity(raw_bytes as usize);
-    for range in packed.ranges() {
-        let bytes = (raw_bytes as usize - raw.len()).min(CHUNK_BYTES);
-        cpu::decode_chunk(&payload[range], element, bytes, &mut raw)?;
-    }
-    Ok(raw)
-}
-
-/// A stream taken apart.
-#[derive(Clone, Debug)]
-pub struct Stream<'a> {
-    /// What the numbers are.
-    pub element: Element,
-    /// Bytes before encoding.
-    pub raw_bytes: u64,
-    /// The chunks' lengths.
-    pub packed: Packed,
-    /// The chunks.
-    pub payload: &'a [u8],
-}
-
-/// Takes a stream apart without decoding it: what the device needs to do that.
-pub fn parse(stream: &[u8]) -> Result<Stream<'_>> {
-    let parsed = format::parse_stream(stream)?;
-    // Every chunk spends at least its header, so the memory for decoding is bounded by what is
-    // there.
-    if parsed.payload.len() != parsed.packed.bytes() {
-        return Err(Error::damaged("float", "the chunks are longer or shorter than announced"));
-    }
-    Ok(parsed)
-}
+pub use standfast_reduce::float::{
+    CHUNK_BYTES, CHUNK_HEADER_BYTES, Element, STREAM_HEADER_BYTES, Stream, decode, encode, frame,
+    parse,
+};
 
 #[cfg(test)]
 mod tests;

@@ -55,6 +55,11 @@ fn a_stream_that_claims_too_much_is_refused_before_memory_is_taken() {
     let mut stream = encode(&[0; 100], Element::F32);
     stream[8..16].copy_from_slice(&u64::MAX.to_le_bytes());
     assert!(decode(&stream).is_err());
+    // As many sizes as chunks, but nothing in them.
+    let mut hollow = stream[..16].to_vec();
+    hollow[8..16].copy_from_slice(&(1_u64 << 40).to_le_bytes());
+    hollow.resize(16 + (4 << 22), 0);
+    assert!(decode(&hollow).is_err());
 }
 
 proptest! {

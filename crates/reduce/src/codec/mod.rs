@@ -1,4 +1,4 @@
-//! Codecs behind one trait: none, LZ4, Zstandard, Deflate.
+//! Codecs behind one trait: none, LZ4, Zstandard, Deflate, Float.
 //!
 //! Data: a filtered block in, a shorter one out, and back. One object per thread: it keeps the
 //! codec's tables and contexts, so that blocks do not pay for setting them up.
@@ -11,6 +11,7 @@
 //!   with something; it never panics and never asks for memory that the bytes dictate.
 
 mod deflate;
+mod float;
 mod lz4;
 mod none;
 mod spec;
@@ -47,6 +48,7 @@ pub fn codec(spec: CodecSpec) -> Box<dyn Codec> {
         CodecKind::Lz4 => Box::new(lz4::Lz4::new()),
         CodecKind::Zstd => Box::new(zstandard::Zstd::new(spec.level_clamped())),
         CodecKind::Deflate => Box::new(deflate::Deflate::new(spec.level_clamped())),
+        CodecKind::Float => Box::new(float::Float),
     }
 }
 

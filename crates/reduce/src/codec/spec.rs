@@ -32,7 +32,7 @@ impl CodecSpec {
     /// the fastest level of each.
     pub fn usual(kind: CodecKind) -> Self {
         let level = match kind {
-            CodecKind::None | CodecKind::Lz4 => 0,
+            CodecKind::None | CodecKind::Lz4 | CodecKind::Float => 0,
             CodecKind::Zstd | CodecKind::Deflate => 1,
         };
         CodecSpec { kind, level }
@@ -41,7 +41,7 @@ impl CodecSpec {
     /// Levels that may be written; none for codecs without levels.
     fn levels(kind: CodecKind) -> Option<RangeInclusive<i32>> {
         match kind {
-            CodecKind::None | CodecKind::Lz4 => None,
+            CodecKind::None | CodecKind::Lz4 | CodecKind::Float => None,
             CodecKind::Zstd => Some(-7..=22),
             CodecKind::Deflate => Some(1..=12),
         }
@@ -70,7 +70,9 @@ impl FromStr for CodecSpec {
 
 fn parse(text: &str) -> Option<CodecSpec> {
     let Some((name, level)) = text.split_once(':') else {
-        return CodecKind::from_name(text).map(CodecSpec::usual);
+        let kind = CodecKind::from_name(text)?;
+        // Devices write it; processors only read it fast enough.
+        return (kind != CodecKind::Float).then(|| CodecSpec::usual(kind));
     };
     let kind = CodecKind::from_name(name)?;
     let level = level.parse().ok()?;
@@ -155,6 +157,7 @@ mod tests {
         for text in [
             "",
             "LZ4",
+            "float",
             "lz4:1",
             "none:0",
             "zstd:",

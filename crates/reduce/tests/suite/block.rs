@@ -104,7 +104,7 @@ fn lengths_that_the_record_cannot_mean_are_refused() {
 #[test]
 fn errors_name_the_codec() {
     let mut decoder = BlockDecoder::new(4096);
-    for codec in [CodecKind::Lz4, CodecKind::Zstd, CodecKind::Deflate] {
+    for codec in [CodecKind::Lz4, CodecKind::Zstd, CodecKind::Deflate, CodecKind::Float] {
         let error = decoder.decode(codec, FilterKind::None, &[0xFF; 50], 4096).unwrap_err();
         assert!(error.to_string().contains(codec.name()), "{error}");
     }

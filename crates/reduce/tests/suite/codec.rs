@@ -13,8 +13,10 @@ const BLOCK_BYTES_MAX: usize = 1 << 20;
 /// Every codec; where it has levels, some that work in different ways.
 fn specs() -> Vec<CodecSpec> {
     ["none", "lz4", "zstd:-7", "zstd:1", "zstd:9", "deflate:1", "deflate:6"]
+        .into_iter()
         .map(|text| text.parse().unwrap())
-        .to_vec()
+        .chain([CodecSpec::usual(CodecKind::Float)])
+        .collect()
 }
 
 fn choices() -> Vec<FilterChoice> {

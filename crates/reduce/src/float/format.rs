@@ -1,8 +1,8 @@
 //! Layout of streams and chunks; see docs/GPU.md. All numbers little-endian.
 
-use crate::error::{Error, Result};
-use crate::float::{Element, Stream};
-use crate::packed::{Packed, aligned};
+use super::packed::{Packed, aligned};
+use super::{Element, Stream, damaged};
+use crate::error::Result;
 
 /// Raw bytes of a full chunk.
 pub const CHUNK_BYTES: usize = SEGMENTS * SEGMENT_BYTES;
@@ -125,7 +125,7 @@ impl Header {
 
     /// Reads the header of a chunk of `raw_bytes` bytes of numbers that takes all of `chunk`.
     pub(super) fn parse(chunk: &[u8], element: Element, raw_bytes: usize) -> Result<Header> {
-        let bad = |why: &str| Err(Error::damaged("float", why));
+        let bad = |why: &str| Err(damaged(why));
         let Some(bytes) = chunk.first_chunk::<CHUNK_HEADER_BYTES>() else {
             return bad("a chunk is shorter than its header");
         };
@@ -201,7 +201,7 @@ pub(super) fn stream_header(element: Element, raw_bytes: u64, packed: &Packed) -
 }
 
 pub(super) fn parse_stream(stream: &[u8]) -> Result<Stream<'_>> {
-    let bad = |why: &str| Error::damaged("float", why);
+    let bad = |why: &str| damaged(why);
     let (header, rest) = stream
         .split_first_chunk::<STREAM_HEADER_BYTES>()
         .ok_or_else(|| bad("a stream is shorter than its header"))?;

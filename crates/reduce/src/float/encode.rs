@@ -1,17 +1,14 @@
-//! The codec on the CPU: the reference of `kernels/float.cu`, step by step, to the same bytes.
+//! Encoding, the reference of `float.cu` in `crates/gpu`: step by step, to the same bytes.
 //!
-//! Written for clarity: a restart decodes with it where no GPU is at hand.
-//!
-//! encode: sample -> transform and candidate planes -> counts -> frequencies -> segments.
+//! Sample -> transform and candidate planes -> counts -> frequencies -> segments. Written for
+//! clarity: where speed matters a device encodes.
 
-use crate::error::{Error, Result};
-use crate::float::Element;
-use crate::float::format::{
-    ESCAPED, FREQUENCIES_BYTES, Header, LANES, Mode, PROBABILITY, PROBABILITY_BITS, Plane,
-    SEGMENT_BYTES, SEGMENTS, STATE_MIN, STATES_BYTES, SYMBOLS, Transform,
+use super::Element;
+use super::format::{
+    CHUNK_HEADER_BYTES, ESCAPED, FREQUENCIES_BYTES, Header, LANES, Mode, PROBABILITY,
+    PROBABILITY_BITS, Plane, SEGMENT_BYTES, SEGMENTS, STATE_MIN, STATES_BYTES, SYMBOLS, Transform,
 };
-use crate::log2_256;
-use crate::packed::aligned;
+use super::packed::aligned;
 
 /// Rounds of a segment that are looked at before anything is decided.
 const SAMPLED_ROUNDS: usize = 4;
@@ -47,8 +44,15 @@ impl Numbers {
     }
 }
 
+/// log2 in 1/256 bits, the fraction taken as linear. Kernels have the same, so that references
+/// take the same decisions.
+pub fn log2_256(value: u32) -> u32 {
+    let whole = value.ilog2();
+    whole << 8 | (value << (31 - whole) & 0x7fff_ffff) >> 23
+}
+
 /// Numbers that all lanes take in one round.
-fn round_elements(element: Element) -> usize {
+pub(super) fn round_elements(element: Element) -> usize {
     LANES * 8 / element.bytes()
 }
 
@@ -63,19 +67,6 @@ fn coded(segment: &[u64], at: usize, transform: Transform, element: Element) -> 
             let before = if at > 0 { segment[at - 1] } else { 0 };
             let delta = value.wrapping_sub(before) & mask;
             (delta << 1 ^ 0_u64.wrapping_sub(delta >> (bits - 1))) & mask
-        }
-    }
-}
-
-/// The number that [`coded`] made this of; `before` is the number ahead of it.
-fn uncoded(coded: u64, before: u64, transform: Transform, element: Element) -> u64 {
-    let bits = 8 * element.bytes() as u32;
-    let mask = u64::MAX >> (64 - bits);
-    match transform {
-        Transform::Rotate => (coded >> 1 | coded << (bits - 1)) & mask,
-        Transform::Delta => {
-            let delta = coded >> 1 ^ 0_u64.wrapping_sub(coded & 1);
-            before.wrapping_add(delta) & mask
         }
     }
 }
@@ -120,7 +111,7 @@ pub(super) fn encode_chunk(chunk: &[u8], element: Element) -> Vec<u8> {
 }
 
 fn seal(chunk: &[u8], mut header: Header, codes: &[Code], segments: &[Vec<u8>]) -> Vec<u8> {
-    if header.coded_bytes() >= crate::float::CHUNK_HEADER_BYTES + chunk.len() {
+    if header.coded_bytes() >= CHUNK_HEADER_BYTES + chunk.len() {
         header.mode = Mode::Stored;
         return [&header.to_bytes(), chunk].concat();
     }
@@ -316,135 +307,4 @@ fn escaped(chunk: &[u8], header: &Header, segment: usize) -> Vec<u8> {
     let mut raw = chunk[segment * SEGMENT_BYTES..][..bytes].to_vec();
     raw.resize(aligned(bytes), 0);
     raw
-}
-
-/// Appends the numbers of a chunk, `raw_bytes` bytes of them.
-pub(super) fn decode_chunk(
-    chunk: &[u8],
-    element: Element,
-    raw_bytes: usize,
-    out: &mut Vec<u8>,
-) -> Result<()> {
-    let header = Header::parse(chunk, element, raw_bytes)?;
-    let mut rest = &chunk[super::CHUNK_HEADER_BYTES..];
-    if header.mode == Mode::Stored {
-        out.extend(rest);
-        return Ok(());
-    }
-    let mut tables = Vec::new();
-    for _ in 0..header.coded_planes() {
-        let (frequencies, after) = rest.split_at(FREQUENCIES_BYTES);
-        tables.push(decoding_table(frequencies)?);
-        rest = after;
-    }
-    for segment in 0..SEGMENTS {
-        let (bytes, after) = rest.split_at(header.segment_bytes(segment));
-        if header.words[segment] == ESCAPED {
-            out.extend(&bytes[..header.segment_elements(segment) * element.bytes()]);
-        } else {
-            decode_segment(bytes, &header, segment, &tables, out)?;
-        }
-        rest = after;
-    }
-    out.extend(&header.tail);
-    Ok(())
-}
-
-/// For every value of a state's low bits: symbol, frequency, and place within the frequency.
-type Table = Vec<(u8, u32, u32)>;
-
-fn decoding_table(frequencies: &[u8]) -> Result<Table> {
-    let (frequencies, _) = frequencies.as_chunks::<2>();
-    let frequencies = frequencies.iter().map(|bytes| u32::from(u16::from_le_bytes(*bytes)));
-    if frequencies.clone().sum::<u32>() != PROBABILITY {
-        return Err(Error::damaged("float", "frequencies do not add up"));
-    }
-    let of_symbol = |(symbol, frequency): (usize, u32)| {
-        (0..frequency).map(move |place| (symbol as u8, frequency, place))
-    };
-    Ok(frequencies.enumerate().flat_map(of_symbol).collect())
-}
-
-fn decode_segment(
-    bytes: &[u8],
-    header: &Header,
-    segment: usize,
-    tables: &[Table],
-    out: &mut Vec<u8>,
-) -> Result<()> {
-    let count = header.segment_elements(segment);
-    let mut coded = vec![0_u64; count];
-    let mut raw = bytes.chunks(aligned(count).max(1));
-    for plane in 0..header.element.bytes() {
-        match header.planes[plane] {
-            Plane::Coded => {}
-            Plane::Constant(value) => {
-                coded.iter_mut().for_each(|number| *number |= u64::from(value) << (8 * plane));
-            }
-            Plane::Raw if count > 0 => {
-                let symbols = raw.next().expect("the header counted the raw planes");
-                for (number, symbol) in coded.iter_mut().zip(symbols) {
-                    *number |= u64::from(*symbol) << (8 * plane);
-                }
-            }
-            Plane::Raw => {}
-        }
-    }
-    if !tables.is_empty() {
-        let words = &bytes[header.raw_planes() * aligned(count)..];
-        decode_words(words, header, segment, tables, &mut coded)?;
-    }
-    let mut before = 0;
-    for number in coded {
-        before = uncoded(number, before, header.transform, header.element);
-        out.extend(&before.to_le_bytes()[..header.element.bytes()]);
-    }
-    Ok(())
-}
-
-fn decode_words(
-    bytes: &[u8],
-    header: &Header,
-    segment: usize,
-    tables: &[Table],
-    coded: &mut [u64],
-) -> Result<()> {
-    let (states, words) = bytes.split_at(STATES_BYTES);
-    let (states, _) = states.as_chunks::<4>();
-    let mut states: Vec<u32> = states.iter().map(|state| u32::from_le_bytes(*state)).collect();
-    let (words, _) = words.as_chunks::<2>();
-    let mut words =
-        words[..header.words[segment] as usize].iter().map(|word| u16::from_le_bytes(*word));
-    let planes: Vec<usize> = (0..8).filter(|plane| header.planes[*plane] == Plane::Coded).collect();
-    let per_lane = 8 / header.element.bytes();
-    let round_elements = round_elements(header.element);
-    for round in 0..coded.len().div_ceil(round_elements) {
-        for within in 0..per_lane {
-            for (plane, table) in planes.iter().zip(tables) {
-                for (lane, state) in states.iter_mut().enumerate() {
-                    let at = round * round_elements + lane * per_lane + within;
-                    if at < coded.len() {
-                        let symbol = pull(state, table, &mut words)?;
-                        coded[at] |= u64::from(symbol) << (8 * plane);
-                    }
-                }
-            }
-        }
-    }
-    if words.next().is_some() || states.iter().any(|state| *state != STATE_MIN) {
-        return Err(Error::damaged("float", "a segment does not come out even"));
-    }
-    Ok(())
-}
-
-fn pull(state: &mut u32, table: &Table, words: &mut impl Iterator<Item = u16>) -> Result<u8> {
-    let (symbol, frequency, place) = table[(*state & (PROBABILITY - 1)) as usize];
-    let decoded = frequency.wrapping_mul(*state >> PROBABILITY_BITS).wrapping_add(place);
-    *state = decoded;
-    if decoded < STATE_MIN {
-        let word =
-            words.next().ok_or_else(|| Error::damaged("float", "a segment's words are missing"))?;
-        *state = decoded << 16 | u32::from(word);
-    }
-    Ok(symbol)
 }
