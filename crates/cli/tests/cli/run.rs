@@ -99,17 +99,14 @@ fn a_program_that_was_ended_on_purpose_stays_so() {
     assert_eq!((code, said.as_str()), (9, "told\n"), "{remarks}");
 }
 
-/// The library as a build of the workspace leaves it, or built now.
+/// The library, built now if what lies there is older than its sources.
 fn library() -> PathBuf {
     let dir = assert_cmd::cargo::cargo_bin("standfast").parent().unwrap().to_owned();
-    let places = [dir.join("deps"), dir.clone()].map(|dir| dir.join("libstandfast_preload.so"));
-    if !places.iter().any(|place| place.is_file()) {
-        let mut build = Command::new(env!("CARGO"));
-        build.args(["build", "--locked", "-q", "-p", "standfast-preload"]);
-        build.arg("--target-dir").arg(dir.parent().unwrap());
-        assert!(build.current_dir(env!("CARGO_MANIFEST_DIR")).status().unwrap().success());
-    }
-    places.into_iter().find(|place| place.is_file()).unwrap()
+    let mut build = Command::new(env!("CARGO"));
+    build.args(["build", "--locked", "-q", "-p", "standfast-preload"]);
+    build.arg("--target-dir").arg(dir.parent().unwrap());
+    assert!(build.current_dir(env!("CARGO_MANIFEST_DIR")).status().unwrap().success());
+    dir.join("libstandfast_preload.so")
 }
 
 #[test]
