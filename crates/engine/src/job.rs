@@ -12,10 +12,13 @@ use std::time::{Duration, Instant};
 
 use standfast_capture::{Memory, Regions};
 use standfast_comm::{Comm, Concurrency};
+use standfast_commit::prune::{self, Keep};
+use standfast_commit::{Publisher, refresh};
 use standfast_format::{AttemptId, JobId, Kind, Level, Manifest, Rank, StoreHeader, Version, name};
 use standfast_restart::{Inventory, Rebuild, read_header};
 use standfast_store::{Lock, LockGuard, Store};
 
+use crate::agent;
 use crate::checkpoint::capture::{Capturer, Order};
 use crate::checkpoint::commit::{CommitSettings, Committed, Committer, Work};
 use crate::checkpoint::snapshot::UnderWay;
@@ -28,7 +31,6 @@ use crate::lazy::Lazy;
 use crate::location;
 use crate::progress::{Board, Progress};
 use crate::protected::Cell;
-use crate::prune::{self, Keep};
 use crate::report::Report;
 use crate::team::Team;
 
@@ -53,6 +55,7 @@ pub(crate) struct Core {
     /// Memory that safe code may be using: asked before it is read or filled.
     pub(crate) cells: Vec<(String, Arc<dyn Cell>)>,
     pub(crate) team: Team,
+    store: Arc<dyn Store>,
     /// `None` while a snapshot is being taken in: it travels with the snapshot.
     capturer: Option<Capturer>,
     under_way: Option<UnderWay>,
@@ -83,7 +86,7 @@ impl Job {
         let config = &loaded.config;
         config.check().map_err(Error::Config)?;
         let store = location::open_job(config)?;
-        Self::open_store(loaded, store)
+        Self::open_team(loaded, store, Team::solo(), true)
     }
 
     /// Opens (or makes) the store of a job of several ranks. Every rank calls it with the same
@@ -109,24 +112,35 @@ impl Job {
             None => location::open_job(config),
         };
         let store = team.agree(store)?;
-        Self::open_team(loaded, store, team)
+        Self::open_team(loaded, store, team, true)
     }
 
     /// As [`Job::open_comm`], each rank with its own access to one store.
     pub fn open_store_comm(loaded: Loaded, store: Arc<dyn Store>, comm: &dyn Comm) -> Result<Self> {
         let team = Team::new(comm.duplicate()?);
         agree_on_settings(&team, &loaded)?;
-        Self::open_team(loaded, store, team)
+        Self::open_team(loaded, store, team, false)
     }
 
     /// Opens a job on a store of the caller's making.
     pub fn open_store(loaded: Loaded, store: Arc<dyn Store>) -> Result<Self> {
-        Self::open_team(loaded, store, Team::solo())
+        Self::open_team(loaded, store, Team::solo(), false)
     }
 
-    fn open_team(loaded: Loaded, store: Arc<dyn Store>, team: Team) -> Result<Self> {
+    /// `located`: whether the store is the configured one, which an agent can open too.
+    fn open_team(
+        loaded: Loaded,
+        store: Arc<dyn Store>,
+        team: Team,
+        located: bool,
+    ) -> Result<Self> {
         let config = &loaded.config;
-        let own = team.is_first().then(|| take_over(&*store, &config.job));
+        let own = team.is_first().then(|| {
+            if located {
+                agent::flush(config, &*store);
+            }
+            take_over(&*store, &config.job)
+        });
         let message = own.as_ref().map(|own| match own {
             Ok((_, inventory)) => Ok((inventory.header.encode(), Holdings::of(inventory))),
             Err(error) => Err(error.clone()),
@@ -138,14 +152,22 @@ impl Job {
         };
         let header = inventory.header.clone();
         let board = Arc::new(Board::default());
-        let settings = CommitSettings {
+        let publisher = Publisher {
             store: Arc::clone(&store),
-            board: Arc::clone(&board),
             job: header.id,
             hash: config.hash,
             page_bytes: config.page.0 as u32,
             keep: config.keep,
         };
+        let settings = CommitSettings { publisher, board: Arc::clone(&board) };
+        let mut capturer = Capturer::new(config, Arc::clone(&store), &header, &team);
+        if located {
+            match agent::connect(config, &store, &header, lock.as_ref(), &team)? {
+                Ok(link) => capturer.use_agent(link),
+                Err(Some(why)) => capturer.note_no_agent(&why),
+                Err(None) => {}
+            }
+        }
         let background = match team.comm().concurrency() {
             _ if team.size() == 1 => Some(Team::solo()),
             Concurrency::AnyThread => Some(team.duplicate()?),
@@ -154,12 +176,13 @@ impl Job {
         let core = Core {
             regions: Regions::default(),
             cells: Vec::new(),
-            capturer: Some(Capturer::new(config, Arc::clone(&store), &header, &team)),
+            capturer: Some(capturer),
             under_way: None,
             committer: Committer::start(settings, background),
             lazy: None,
             allocations: Vec::new(),
             team,
+            store: Arc::clone(&store),
             inventory: Some(inventory),
             reports: Vec::new(),
         };
@@ -359,8 +382,8 @@ impl Core {
             self.capturer = Some(under_way.capturer());
         }
         match settled.outcome {
-            Ok(Committed { segments, removed, report }) => {
-                self.capturer().committed(&segments, &removed);
+            Ok(Committed { segments, removed, places, report }) => {
+                self.capturer().committed(&segments, &removed, &places);
                 self.reports.push(report);
                 if self.reports.len() > REPORTS {
                     self.reports.remove(0);
@@ -427,6 +450,7 @@ impl Core {
         ready: Result<()>,
         board: &Board,
     ) -> Result<Version> {
+        self.check_agent()?;
         let inventory = self.inventory.as_ref().expect("settled");
         let cells = self.cells.clone();
         let held = ready.and_then(|()| crate::protected::hold_all(&cells));
@@ -462,6 +486,33 @@ impl Core {
     }
 }
 
+impl Core {
+    /// Goes on without the agent if any rank has lost it. Collective where there is one.
+    fn check_agent(&mut self) -> Result<()> {
+        if !self.capturer().has_agent() {
+            return Ok(());
+        }
+        let lost = self.capturer().agent_lost();
+        let [used] = self.team.all_hold([lost.is_none()])?;
+        if used {
+            return Ok(());
+        }
+        let inventory = self.inventory.as_mut().expect("settled");
+        // What the agent did last, the store knows, and the first rank asks for all.
+        let first = self.team.is_first().then(|| {
+            refresh(&*self.store, inventory);
+            let _ = self.store.discard_unsealed();
+            let _ = discard_orphans(&*self.store, inventory);
+            Ok(Holdings::of(inventory))
+        });
+        self.team.tell(first)?.take_in(inventory);
+        let why = lost.map_or_else(|| "another rank has lost it".into(), |lost| lost.to_string());
+        let capturer = self.capturer.as_mut().expect("settled");
+        capturer.dismiss_agent(&self.team, &why);
+        Ok(())
+    }
+}
+
 /// The version that a call asks for.
 fn choose(version: Option<Version>, inventory: &Inventory) -> Result<Version> {
     let version = version.unwrap_or_else(|| {
@@ -488,8 +539,8 @@ fn agree_on_attempt(team: &Team, wanted: Result<Version>) -> Result<Order> {
 }
 
 /// Settings that shape what ranks write together.
-const COMMON_SETTINGS: [&str; 7] =
-    ["store", "job", "page", "hash", "mode", "strategy", "threshold"];
+const COMMON_SETTINGS: [&str; 8] =
+    ["store", "job", "page", "hash", "mode", "strategy", "threshold", "write"];
 
 fn agree_on_settings(team: &Team, loaded: &Loaded) -> Result<()> {
     let show = |name: &str| key(name).map(|key| (key.show)(&loaded.config)).unwrap_or_default();
@@ -550,7 +601,7 @@ fn discard_orphans(store: &dyn Store, inventory: &Inventory) -> Result<()> {
     }
     // Somebody reads: left-overs can wait.
     match store.lock(Lock::ReadExclusive) {
-        Ok(_lock) => prune::execute(store, &plan).map(|_| ()),
+        Ok(_lock) => Ok(prune::execute(store, &plan).map(|_| ())?),
         Err(error) if error.kind() == Kind::Busy => Ok(()),
         Err(error) => Err(error.into()),
     }

@@ -23,6 +23,7 @@ use standfast_reduce::{BlockEncoder, CodecSpec, FilterChoice, PageHasher};
 use standfast_store::{HELD_BYTES_MAX, Store, keep_signals_away};
 
 use crate::error::{Error, Result};
+use crate::inline::{Inline, Writing};
 use crate::pool::{Pool, PoolBuf};
 use crate::segment::{OpenSegment, SealedSegment, SegmentSettings, Stored};
 
@@ -81,13 +82,13 @@ impl Flight {
 }
 
 /// A block being filled.
-struct Filling {
-    buf: PoolBuf,
-    pages: usize,
+pub(crate) struct Filling {
+    pub(crate) buf: PoolBuf,
+    pub(crate) pages: usize,
     elem: u8,
     /// Whether the store may keep the buffer until it is written: only a pool that is larger
     /// than what a store holds back may lend.
-    may_lend: bool,
+    pub(crate) may_lend: bool,
 }
 
 impl Packer {
@@ -114,9 +115,16 @@ impl Packer {
         Self { store, settings, hasher, pool, work: Some(work), encoders }
     }
 
-    /// Starts one checkpoint.
+    /// Starts one checkpoint, written behind the program's back.
     pub fn begin(&self, segments: SegmentSettings) -> Batch<'_> {
+        self.begin_as(segments, Writing::Behind)
+    }
+
+    /// Starts one checkpoint, written in this way.
+    pub fn begin_as(&self, segments: SegmentSettings, writing: Writing) -> Batch<'_> {
+        let held_max = self.settings.pool_bytes / self.settings.block_bytes / 2;
         Batch {
+            inline: Inline::new(writing, self.settings.page_bytes, held_max),
             packer: self,
             segments,
             current: None,
@@ -155,6 +163,8 @@ pub struct Batch<'a> {
     closed: Vec<(Arc<OpenSegment>, Arc<Vec<u8>>)>,
     filling: Option<Filling>,
     flight: Flight,
+    /// Writes in the program's own time, where asked for.
+    inline: Option<Inline>,
 }
 
 impl Batch<'_> {
@@ -213,6 +223,9 @@ impl Batch<'_> {
     pub fn keep_staged(&mut self) {
         let filling = self.filling.as_mut().expect("a page is staged");
         filling.pages += 1;
+        if let Some(inline) = &mut self.inline {
+            inline.page_kept();
+        }
         let full = (filling.pages + 1) * self.packer.settings.page_bytes > filling.buf.len();
         self.current.as_mut().expect("a segment is open").slots += 1;
         if full {
@@ -220,10 +233,26 @@ impl Batch<'_> {
         }
     }
 
+    /// Ends a piece: what comes next does not follow in the program's memory. Matters only to
+    /// checkpoints that are written as pieces come.
+    pub fn end_piece(&mut self) {
+        let Some(inline) = &mut self.inline else { return };
+        if inline.piece_goes_out() {
+            self.dispatch();
+        }
+        if let (Some(inline), Some(current)) = (&mut self.inline, &self.current) {
+            inline.end_piece(&current.segment);
+        }
+    }
+
     /// Ends the open segment, whose pages have these hashes.
     pub fn close_segment(&mut self, hashes: Arc<Vec<u8>>) {
+        self.end_piece();
         self.dispatch();
         let current = self.current.take().expect("a segment is open");
+        if let Some(inline) = &mut self.inline {
+            inline.write_held(&current.segment);
+        }
         assert_eq!(
             hashes.len(),
             current.slots as usize * self.segments.hash.bytes(),
@@ -248,6 +277,10 @@ impl Batch<'_> {
         let current = self.current.as_mut().expect("a block belongs to the open segment");
         let number = current.blocks;
         current.blocks += 1;
+        if let Some(inline) = &mut self.inline {
+            inline.take(block, number, &current.segment);
+            return;
+        }
         self.flight.start();
         let work = Work {
             block,
@@ -332,7 +365,7 @@ fn encode(
     let encoded = encoder.encode(raw, block.elem);
     let as_it_is = encoded.codec == CodecKind::None && encoded.bytes.len() == block.buf.len();
     let stored = match as_it_is && block.may_lend {
-        true => Stored::Raw(block.buf),
+        true => Stored::Raw(Box::new(block.buf)),
         false => Stored::Encoded(encoded),
     };
     segment.append(number, pages, stored)

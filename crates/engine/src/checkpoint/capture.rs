@@ -8,11 +8,12 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 
+use standfast_agent::StreamPlace;
 use standfast_capture::{Dirty, Mprotect, Region, Regions, Snapshots, Span, Tracker, Uffd, Watch};
 use standfast_format::{
-    AttemptId, Rank, RegionImage, SegmentId, SegmentIndex, SegmentRef, Stats, StoreHeader, Version,
+    Rank, RegionImage, SegmentId, SegmentIndex, SegmentRef, Stats, StoreHeader,
 };
-use standfast_pack::{PackSettings, Packer, Pending, SegmentReader, SegmentSettings};
+use standfast_pack::{PackSettings, Packer, SegmentReader, SegmentSettings, Writing};
 use standfast_reduce::collective::{Assignment, Fate, Place, Places};
 use standfast_reduce::{
     Catalog, Changed, Consume, PageHasher, PageRef, Positions, Scanner, Target,
@@ -21,9 +22,11 @@ use standfast_restart::{Inventory, Rebuild};
 use standfast_store::Store;
 
 use super::describe::{Table, Writer, count, describe};
+use super::handing::Agency;
 use super::sharing::{Candidates, Sharing};
+use super::sink::{Pending, Sink};
 use super::storing::{Storing, expected_bytes};
-use crate::config::{Capture, Config, Mode, Track};
+use crate::config::{Capture, Config, Mode, Track, Write};
 use crate::error::{Error, Result};
 use crate::team::Team;
 
@@ -32,13 +35,7 @@ const CATALOG_BYTES_MIN: usize = 8 << 20;
 /// The catalog's hashes may take one byte of so many protected ones.
 const CATALOG_SHARE: u64 = 128;
 
-/// What all ranks of an attempt have in common.
-#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Order {
-    pub(crate) version: Version,
-    pub(crate) attempt: AttemptId,
-    pub(crate) taken_ns: u64,
-}
+pub(crate) use standfast_commit::Order;
 
 /// Pages that were taken.
 pub(super) struct Taken {
@@ -73,9 +70,7 @@ impl GivenUp {
 
 /// A checkpoint whose pages are captured and whose files are not yet durable.
 pub(crate) struct Draft {
-    pub(crate) version: Version,
-    pub(crate) attempt: AttemptId,
-    pub(crate) taken_ns: u64,
+    pub(crate) order: Order,
     pub(crate) started: Instant,
     pub(crate) pending: Pending,
     /// New segments of other ranks that this one refers to.
@@ -91,10 +86,12 @@ pub(crate) struct Draft {
 /// What capturing remembers between checkpoints.
 pub(crate) struct Capturer {
     pub(super) config: Config,
-    rank: Rank,
+    pub(super) rank: Rank,
+    ranks: usize,
     store: Arc<dyn Store>,
-    header: StoreHeader,
-    sharing: Sharing,
+    pub(super) header: StoreHeader,
+    pub(super) sharing: Sharing,
+    pub(super) agency: Agency,
     /// Tells written pages; `None`: every page is hashed.
     pub(super) watch: Option<Watch>,
     pub(super) scanner: Scanner,
@@ -102,12 +99,12 @@ pub(crate) struct Capturer {
     /// Made with the first checkpoint: a program that only restarts needs no pool.
     packer: Option<Packer>,
     pub(super) catalog: Catalog,
-    catalog_loaded: bool,
+    pub(super) catalog_loaded: bool,
     positions: HashMap<String, Positions>,
     /// Where each region lay when it was captured: what was not written since says something
     /// about that memory, not about other memory under the same name.
     pub(super) spans: HashMap<String, Span>,
-    references: HashMap<SegmentId, SegmentRef>,
+    pub(super) references: HashMap<SegmentId, SegmentRef>,
     /// What the last restart brought back, until a checkpoint takes it in.
     restored: Option<Rebuild>,
     /// Segments that could not be read back: nothing new may refer to them.
@@ -131,7 +128,9 @@ impl Capturer {
         let page_bytes = config.page.0 as usize;
         Self {
             rank: team.rank(),
+            ranks: team.size(),
             sharing: Sharing::new(config, team),
+            agency: Agency::default(),
             watch: start_watch(config),
             scanner: Scanner::new(hasher.clone(), page_bytes, config.threads()),
             hasher,
@@ -159,7 +158,7 @@ impl Capturer {
     pub(crate) unsafe fn capture(
         &mut self,
         regions: &Regions,
-        Order { version, attempt, taken_ns }: Order,
+        order: Order,
         inventory: &Inventory,
         team: &Team,
     ) -> Result<Draft> {
@@ -168,9 +167,9 @@ impl Capturer {
         let mut positions = self.take_positions(regions);
         let taken = match self.sharing.is_on() {
             // SAFETY: the caller vouches for the memory.
-            true => unsafe { self.take_together(regions, &mut positions, taken_ns, team) },
+            true => unsafe { self.take_together(regions, &mut positions, order, team) },
             // SAFETY: as above.
-            false => unsafe { self.take_alone(regions, &mut positions, taken_ns) },
+            false => unsafe { self.take_alone(regions, &mut positions, order) },
         };
         let begun = match &taken {
             Ok(taken) => taken.own.iter().chain(&taken.foreign).copied().collect(),
@@ -178,9 +177,9 @@ impl Capturer {
         };
         let taken = team.agree(taken.map_err(|given_up| given_up.error));
         let taken = taken.inspect_err(|_| self.forget_attempt(&begun))?;
-        let order = Order { version, attempt, taken_ns };
         let mut draft = self.draft(regions, order, started, positions, taken);
         draft.stats.blocked_ns = elapsed_ns(started);
+        self.hand_over(&mut draft);
         Ok(draft)
     }
 
@@ -188,7 +187,7 @@ impl Capturer {
     pub(super) fn draft(
         &mut self,
         regions: &Regions,
-        Order { version, attempt, taken_ns }: Order,
+        order: Order,
         started: Instant,
         positions: Vec<Positions>,
         taken: Taken,
@@ -200,9 +199,7 @@ impl Capturer {
         let table = table.order.into_iter().map(|number| self.table_entry(number)).collect();
         let Taken { pending, foreign, .. } = taken;
         Draft {
-            version,
-            attempt,
-            taken_ns,
+            order,
             started,
             pending,
             foreign,
@@ -229,9 +226,19 @@ impl Capturer {
         Stats { scan_ns, agree_ns, copy_ns, ..stats }
     }
 
-    /// Takes in what a committed checkpoint of all ranks needs and what pruning removed.
-    pub(crate) fn committed(&mut self, segments: &[SegmentRef], removed: &[SegmentId]) {
+    /// Takes in what a committed checkpoint of all ranks needs, what pruning removed, and where
+    /// the agent has put the streams of all ranks.
+    pub(crate) fn committed(
+        &mut self,
+        segments: &[SegmentRef],
+        removed: &[SegmentId],
+        places: &[StreamPlace],
+    ) {
         self.references.extend(segments.iter().map(|segment| (segment.id, *segment)));
+        self.agency.learn(places);
+        let removed_streams = self.agency.with_streams(removed);
+        self.agency.forget(removed);
+        let removed = removed_streams.as_slice();
         self.sharing.committed(removed);
         let removed: HashSet<&SegmentId> = removed.iter().collect();
         self.catalog.forget(|id| removed.contains(&id));
@@ -249,6 +256,7 @@ impl Capturer {
     /// Stores pages again rather than referring to these segments.
     pub(crate) fn distrust(&mut self, segments: impl Iterator<Item = SegmentId>) {
         let segments: Vec<SegmentId> = segments.collect();
+        let segments = self.agency.with_streams(&segments);
         self.sharing.forget(&segments);
         self.distrusted.extend(segments);
         self.catalog.forget(|id| self.distrusted.contains(&id));
@@ -311,7 +319,7 @@ impl Capturer {
         inventory: &Inventory,
         team: &Team,
     ) -> Result<()> {
-        if self.packer.is_none() {
+        if self.packer.is_none() && !self.has_agent() {
             self.packer = Some(self.start_packer());
         }
         let share = usize::try_from(regions.bytes() / CATALOG_SHARE).unwrap_or(usize::MAX);
@@ -382,6 +390,10 @@ impl Capturer {
         taken
     }
 
+    pub(super) fn forget_positions(&mut self) {
+        self.positions.values_mut().for_each(Positions::forget);
+    }
+
     pub(super) fn put_positions(&mut self, regions: &Regions, positions: Vec<Positions>) {
         let names = || regions.iter().map(|region| region.name().to_owned());
         self.positions = names().zip(positions).collect();
@@ -432,12 +444,12 @@ impl Capturer {
         &mut self,
         regions: &Regions,
         positions: &mut [Positions],
-        created_ns: u64,
+        order: Order,
     ) -> std::result::Result<Taken, GivenUp> {
         let started = Instant::now();
         let taken = self.with_dirty(regions, |this, dirty| {
             // SAFETY: the caller vouches for the memory.
-            unsafe { this.scan_and_store(regions, positions, dirty, created_ns) }
+            unsafe { this.scan_and_store(regions, positions, dirty, order) }
         });
         taken.map(|taken| Taken { scan_ns: elapsed_ns(started), ..taken })
     }
@@ -447,7 +459,7 @@ impl Capturer {
         regions: &Regions,
         positions: &mut [Positions],
         dirty: &[Dirty],
-        created_ns: u64,
+        order: Order,
     ) -> std::result::Result<Taken, GivenUp> {
         let expected_bytes = expected_bytes(regions, positions, dirty, self.config.page.0);
         if self.config.mode.finds_equal() {
@@ -456,7 +468,8 @@ impl Capturer {
         // SAFETY: the caller vouches for the memory.
         let mut targets = unsafe { targets(regions, positions, dirty, self.config.mode) };
         let scanner = self.scanner.clone();
-        let mut store = self.storing(regions, created_ns, expected_bytes);
+        let link = self.agency.link.clone();
+        let mut store = self.storing(regions, order, expected_bytes);
         // Where most pages are new, the encoders want a core: one thread less. If that leaves one,
         // it hashes what it copies instead of copying what it hashed.
         let mostly_new = expected_bytes > regions.bytes() / 2;
@@ -468,7 +481,7 @@ impl Capturer {
             }
         };
         match scanned.and_then(|()| store.close()) {
-            Ok(()) => Ok(Taken::of(store.batch.finish(), store.begun)),
+            Ok(()) => Ok(Taken::of(store.batch.finish(link.as_ref(), order.attempt), store.begun)),
             Err(error) => Err(GivenUp { error, begun: store.begun }),
         }
     }
@@ -479,7 +492,7 @@ impl Capturer {
         &mut self,
         regions: &Regions,
         positions: &mut [Positions],
-        created_ns: u64,
+        order: Order,
         team: &Team,
     ) -> std::result::Result<Taken, GivenUp> {
         let mut clock = Instant::now();
@@ -495,7 +508,7 @@ impl Capturer {
             strategy.assign(team.comm(), candidates.hashes()).map_err(GivenUp::early)?;
         let assign_ns = lap();
         // SAFETY: the caller vouches for the memory.
-        let stored = unsafe { self.store_own(regions, &candidates, &assignment, created_ns) };
+        let stored = unsafe { self.store_own(regions, &candidates, &assignment, order) };
         let copy_ns = lap();
         let (begun, places) = match &stored {
             Ok((taken, places)) => (taken.own.clone(), places.as_slice()),
@@ -518,14 +531,15 @@ impl Capturer {
         regions: &Regions,
         candidates: &Candidates,
         assignment: &Assignment,
-        created_ns: u64,
+        order: Order,
     ) -> std::result::Result<(Taken, Vec<Place>), GivenUp> {
         let page_bytes = self.config.page.0 as usize;
         let expected_bytes = assignment.mine().count() as u64 * self.config.page.0;
         self.catalog.reserve((expected_bytes / self.config.page.0) as usize);
         // SAFETY: the caller vouches for the memory.
         let memory: Vec<&[u8]> = regions.iter().map(|region| unsafe { region.memory() }).collect();
-        let mut store = self.storing(regions, created_ns, expected_bytes);
+        let link = self.agency.link.clone();
+        let mut store = self.storing(regions, order, expected_bytes);
         let mut places = vec![Place { segment: 0, slot: 0 }; assignment.len()];
         for candidate in assignment.mine() {
             let (region, page) = candidates.place(candidate);
@@ -538,7 +552,10 @@ impl Capturer {
             places[candidate as usize] = store.last_place();
         }
         match store.close() {
-            Ok(()) => Ok((Taken::of(store.batch.finish(), store.begun), places)),
+            Ok(()) => {
+                let pending = store.batch.finish(link.as_ref(), order.attempt);
+                Ok((Taken::of(pending, store.begun), places))
+            }
             Err(error) => Err(GivenUp { error, begun: store.begun }),
         }
     }
@@ -584,7 +601,7 @@ impl Capturer {
     pub(super) fn storing<'a>(
         &'a mut self,
         regions: &Regions,
-        created_ns: u64,
+        order: Order,
         expected_bytes: u64,
     ) -> Storing<'a> {
         let settings = SegmentSettings {
@@ -592,15 +609,30 @@ impl Capturer {
             rank: self.rank,
             hash: self.config.hash,
             page_bytes: self.config.page.0 as u32,
-            created_ns,
+            created_ns: order.taken_ns,
+        };
+        // A segment of the agent's holds a stream of every rank.
+        let streams = if self.agency.link.is_some() { self.ranks as u64 } else { 1 };
+        let segment_bytes = (self.config.segment.0 / streams).max(self.config.block.0);
+        let batch = match &self.agency.link {
+            Some(link) => Sink::Agent(standfast_agent::Batch::begin(
+                link,
+                order,
+                self.config.hash.bytes(),
+            )),
+            None => {
+                let packer = self.packer.as_ref().expect("prepared");
+                Sink::Own(packer.begin_as(settings, writing(&self.config)))
+            }
         };
         Storing {
             elements: regions.iter().map(|region| region.elem()).collect(),
             catalog: &mut self.catalog,
-            batch: self.packer.as_ref().expect("prepared").begin(settings),
+            batch,
+            last: None,
             mode: self.config.mode,
-            slots_max: (self.config.segment.0 / self.config.page.0) as u32,
-            segment_bytes: self.config.segment.0,
+            slots_max: (segment_bytes / self.config.page.0) as u32,
+            segment_bytes,
             expected_bytes,
             begun: Vec::new(),
         }
@@ -609,6 +641,15 @@ impl Capturer {
     fn table_entry(&self, number: u32) -> (SegmentId, Option<SegmentRef>) {
         let id = self.catalog.segment_id(number);
         (id, self.references.get(&id).copied())
+    }
+}
+
+/// When this process writes what it captures.
+fn writing(config: &Config) -> Writing {
+    match config.write {
+        Write::Direct => Writing::Direct,
+        Write::Wag => Writing::Wag { threshold_bytes: config.wag_threshold.0 as usize },
+        Write::Pool | Write::WagDbi => Writing::Behind,
     }
 }
 

@@ -16,26 +16,23 @@
 //! Step 1 is a thread's work. The others need the ranks to talk: where any thread may do that it
 //! is the same thread's work, otherwise it is done inside the program's next collective call.
 
-use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Instant;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
-use standfast_format::{
-    AttemptId, HashKind, Image, ImageRef, JobId, Kind, Level, Manifest, Rank, RegionImage,
-    SegmentId, SegmentRef, Stats, Version, name,
-};
-use standfast_restart::{Damaged, Inventory};
-use standfast_store::{Lock, Store, keep_signals_away};
+use standfast_agent::StreamPlace;
+use standfast_commit::{Part, Published, Publisher, Unpublished, failpoint, refresh};
+use standfast_format::{Level, RegionImage, SegmentId, SegmentRef, Stats, Version};
+use standfast_restart::Inventory;
+use standfast_store::keep_signals_away;
 
-use super::capture::{Draft, Order, elapsed_ns};
-use super::told::Told;
+use super::capture::{Draft, Order};
+use super::sink::{Pending, Ticket};
+use super::told::{Holdings, Told};
 use crate::error::{Error, Result};
-use crate::failpoint;
 use crate::progress::{Board, Progress};
-use crate::prune::{self, Keep};
 use crate::report::Report;
 use crate::team::Team;
 
@@ -51,26 +48,22 @@ pub(crate) struct Committed {
     /// Segments of all ranks that it needs.
     pub(crate) segments: Vec<SegmentRef>,
     pub(crate) removed: Vec<SegmentId>,
+    /// Where the agent has put the streams of all ranks.
+    pub(crate) places: Vec<StreamPlace>,
     pub(crate) report: Report,
 }
 
 /// What committing needs to know of the job.
 #[derive(Clone)]
 pub(crate) struct CommitSettings {
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) publisher: Publisher,
     pub(crate) board: Arc<Board>,
-    pub(crate) job: JobId,
-    pub(crate) hash: HashKind,
-    pub(crate) page_bytes: u32,
-    pub(crate) keep: u32,
 }
 
 /// A draft whose segments are durable, or could not be made so.
 struct Sealed {
-    version: Version,
-    attempt: AttemptId,
+    order: Order,
     sequence: u64,
-    taken_ns: u64,
     started: Instant,
     /// Segments of this rank.
     own: Vec<SegmentId>,
@@ -124,14 +117,7 @@ impl Committer {
         let run = move || {
             keep_signals_away();
             for (work, sequence, mut inventory) in queue {
-                let sealed = work.draft().map(|draft| seal(draft, sequence));
-                let step = match (sealed, &team) {
-                    (Ok(sealed), Some(team)) => {
-                        Step::Settled(Box::new(own.conclude(team, sealed, &mut inventory)))
-                    }
-                    (Ok(sealed), None) => Step::Sealed(Box::new(sealed)),
-                    (Err((version, error)), _) => Step::Settled(Box::new(own.fail(version, error))),
-                };
+                let step = own.step(work, sequence, team.as_ref(), &mut inventory);
                 if done.send((step, inventory)).is_err() {
                     return;
                 }
@@ -177,65 +163,72 @@ impl Drop for Committer {
     }
 }
 
-/// Step 1.
-fn seal(draft: Draft, sequence: u64) -> Sealed {
-    let Draft { version, attempt, taken_ns, started, regions, table, mut stats, notes, .. } = draft;
-    let (pending, foreign) = (draft.pending, draft.foreign);
-    let own: Vec<SegmentId> = pending.ids().collect();
+/// Step 1, of a draft that this process writes.
+fn seal(unsealed: &mut Sealed, pending: standfast_pack::Pending) {
     failpoint::pass("commit.before_segments");
     let sealing = AssertUnwindSafe(|| pending.seal());
     let sealed = catch_unwind(sealing).map_err(|_| Error::Broken { what: "sealing" });
-    let segments = sealed.and_then(|sealed| {
+    let stats = &mut unsealed.stats;
+    unsealed.segments = sealed.and_then(|sealed| {
         let sealed = sealed?;
         stats.compressed_bytes = sealed.iter().map(|segment| segment.compressed_bytes).sum();
         stats.segment_bytes = sealed.iter().map(|segment| segment.reference.file_bytes).sum();
         Ok(sealed.iter().map(|segment| segment.reference).collect())
     });
-    Sealed {
-        version,
-        attempt,
-        sequence,
-        taken_ns,
-        started,
-        own,
-        foreign,
-        regions,
-        table,
-        stats,
-        segments,
-        notes,
-    }
-}
-
-/// One rank's part of a manifest.
-#[derive(serde::Serialize, serde::Deserialize)]
-struct Part {
-    image: ImageRef,
-    segments: Vec<SegmentRef>,
-    stats: Stats,
 }
 
 impl CommitSettings {
+    /// What the thread does with its work.
+    fn step(
+        &self,
+        work: Work,
+        sequence: u64,
+        team: Option<&Team>,
+        inventory: &mut Inventory,
+    ) -> Step {
+        let draft = match work.draft() {
+            Ok(draft) => draft,
+            Err((version, error)) => {
+                return Step::Settled(Box::new(self.settled(version, Vec::new(), Err(error))));
+            }
+        };
+        let Draft { order, started, pending, foreign, regions, table, stats, notes } = draft;
+        let settled = match pending {
+            Pending::Agent(ticket) => {
+                self.conclude_handed(order, ticket, foreign, notes, inventory)
+            }
+            Pending::Own(pending) => {
+                let (own, segments) = (pending.ids().collect(), Ok(Vec::new()));
+                let mut sealed = Sealed {
+                    order,
+                    sequence,
+                    started,
+                    own,
+                    foreign,
+                    regions,
+                    table,
+                    stats,
+                    segments,
+                    notes,
+                };
+                seal(&mut sealed, pending);
+                match team {
+                    Some(team) => self.conclude(team, sealed, inventory),
+                    None => return Step::Sealed(Box::new(sealed)),
+                }
+            }
+        };
+        Step::Settled(Box::new(settled))
+    }
+
     /// Steps 2 to 5, and the news for whoever waits. Collective.
     fn conclude(&self, team: &Team, sealed: Sealed, inventory: &mut Inventory) -> Settled {
-        let version = sealed.version;
+        let version = sealed.order.version;
         let begun = sealed.own.iter().chain(&sealed.foreign).copied().collect();
         let committing = AssertUnwindSafe(|| self.commit(team, sealed, inventory));
         // Whoever waits for this checkpoint must not wait for ever.
         let outcome = catch_unwind(committing).unwrap_or(Err(Error::Broken { what: "committing" }));
-        let progress = match &outcome {
-            Ok(_) => Progress::Done(Level::Local),
-            Err(error) => Progress::Failed(error.clone()),
-        };
-        // The board first: whoever takes the outcome in must find it told there.
-        self.board.set(version, progress);
-        Settled { begun, outcome }
-    }
-
-    /// The news that a snapshot could not be taken in.
-    fn fail(&self, version: Version, error: Error) -> Settled {
-        self.board.set(version, Progress::Failed(error.clone()));
-        Settled { begun: Vec::new(), outcome: Err(error) }
+        self.settled(version, begun, outcome)
     }
 
     fn commit(
@@ -244,17 +237,22 @@ impl CommitSettings {
         mut sealed: Sealed,
         inventory: &mut Inventory,
     ) -> Result<Committed> {
-        let (version, attempt) = (sealed.version, sealed.attempt);
+        let order = sealed.order;
+        let version = order.version;
         let own = std::mem::take(&mut sealed.own);
         let own_notes = std::mem::take(&mut sealed.notes);
-        let discard = || self.discard(version, attempt, team.rank(), &own);
+        let discard = || self.publisher.discard(version, order.attempt, team.rank(), &own);
         let segments = std::mem::replace(&mut sealed.segments, Ok(Vec::new()));
         let segments = team.gather_all(segments).inspect_err(|_| discard())?;
 
         failpoint::pass("commit.before_image");
-        let order = Order { version, attempt, taken_ns: sealed.taken_ns };
         let place = (sealed.sequence, team.size() as u32);
-        let part = self.write_image(team.rank(), sealed, &segments.concat());
+        // Step 3.
+        let Sealed { regions, table, stats, started, .. } = sealed;
+        let draft =
+            standfast_commit::Draft { rank: team.rank(), regions, table, stats, started };
+        let part = self.publisher.write_image(order, draft, &segments.concat());
+        let part = part.map_err(Error::from);
         let own_error = part.as_ref().err().cloned();
         let parts = team.gather_first(part)?;
         let written = parts.map(|parts| self.write_manifest(order, place, parts, inventory));
@@ -273,34 +271,10 @@ impl CommitSettings {
             return Err(typed.unwrap_or_else(|| failure.into_error()));
         }
         let manifest = inventory.checkpoint(version)?;
-        let mut report = Report::of(manifest, self.page_bytes);
+        let mut report = Report::of(manifest, self.publisher.page_bytes);
         report.notes = own_notes.into_iter().chain(notes).collect();
-        Ok(Committed { segments: manifest.segments.clone(), removed, report })
-    }
-
-    /// Step 3.
-    fn write_image(&self, rank: Rank, sealed: Sealed, new: &[SegmentRef]) -> Result<Part> {
-        let Sealed { version, attempt, started, regions, table, mut stats, .. } = sealed;
-        let segments = table
-            .into_iter()
-            .map(|(id, known)| resolve(id, known, new))
-            .collect::<Result<Vec<SegmentRef>>>()?;
-        let image = Image {
-            job: self.job,
-            version,
-            rank,
-            page_bytes: self.page_bytes,
-            hash: self.hash,
-            segments: segments.clone(),
-            regions,
-        };
-        let (bytes, digest) = image.encode();
-        stats.image_bytes = bytes.len() as u64;
-        stats.rank_bytes_max = stats.segment_bytes + stats.image_bytes;
-        self.store.put(&name::image(version, attempt, rank), &bytes)?;
-        stats.total_ns = elapsed_ns(started);
-        let image = ImageRef { rank, file_bytes: stats.image_bytes, digest };
-        Ok(Part { image, segments, stats })
+        let segments = manifest.segments.clone();
+        Ok(Committed { segments, removed, places: Vec::new(), report })
     }
 
     /// Steps 4 and 5, on the first rank: what to tell the others, and what it failed with.
@@ -311,125 +285,78 @@ impl CommitSettings {
         parts: Vec<Result<Part>>,
         inventory: &mut Inventory,
     ) -> (Told, Option<Error>) {
-        let (version, attempt) = (order.version, order.attempt);
-        let manifest = match parts.into_iter().collect::<Result<Vec<Part>>>() {
-            Ok(parts) => self.join(order, place, parts),
+        let parts = match parts.into_iter().collect::<Result<Vec<Part>>>() {
+            Ok(parts) => parts,
             Err(error) => return (Told::failed(&error, false, inventory), Some(error)),
         };
-        failpoint::pass("commit.before_manifest");
-        let object = name::manifest(version, Level::Local);
-        if let Err(error) = self.store.put(&object, &manifest.encode()) {
-            let error = Error::from(error);
-            let files_stay = in_doubt(&*self.store, inventory, object, &error, attempt);
-            return (Told::failed(&error, files_stay, inventory), Some(error));
-        }
-        failpoint::pass("commit.after_manifest");
-
-        let before = inventory.checkpoints.len();
-        inventory.checkpoints.retain(|other| other.version != version);
-        inventory.damaged.retain(|damaged| damaged.object != object);
-        let replaced = inventory.checkpoints.len() < before;
-        inventory.checkpoints.insert(0, manifest);
-        let (removed, pruned) = prune_beyond(&*self.store, self.keep, replaced, inventory);
-        // The checkpoint exists all the same; what stayed is tried again after the next one.
-        let note = |error: Error| format!("older checkpoints were not pruned: {error}");
-        let notes = pruned.err().map(note).into_iter().collect();
-        (Told::committed(removed, notes, inventory), None)
-    }
-
-    /// The manifest of all ranks' parts; `place`: its sequence and how many ranks there are.
-    fn join(&self, order: Order, (sequence, ranks): (u64, u32), parts: Vec<Part>) -> Manifest {
-        let mut seen = HashSet::new();
-        let segments = parts.iter().flat_map(|part| &part.segments);
-        let segments = segments.filter(|segment| seen.insert(segment.id)).copied().collect();
-        let stats = parts.iter().fold(Stats::default(), |all, part| all.join(part.stats));
-        Manifest {
-            job: self.job,
-            version: order.version,
-            sequence,
-            attempt: order.attempt,
-            level: Level::Local,
-            taken_ns: order.taken_ns,
-            ranks,
-            images: parts.into_iter().map(|part| part.image).collect(),
-            segments,
-            stats,
+        match self.publisher.write_manifest(order, place, parts, inventory) {
+            Ok(Published { removed, notes }) => (Told::committed(removed, notes, inventory), None),
+            Err(Unpublished { error, files_stay }) => {
+                let error = Error::from(error);
+                (Told::failed(&error, files_stay, inventory), Some(error))
+            }
         }
     }
 
-    /// Gives the space of a failed attempt back, as far as the store lets it.
-    fn discard(&self, version: Version, attempt: AttemptId, rank: Rank, own: &[SegmentId]) {
-        // Most are not there, and what stays goes with the next prune or opening.
-        let _ = self.store.remove(&name::image(version, attempt, rank));
-        for id in own {
-            let _ = self.store.remove(&name::segment(*id));
-        }
+    /// What the agent made of a draft that was handed to it, and the news for whoever waits.
+    fn conclude_handed(
+        &self,
+        order: Order,
+        mut ticket: Ticket,
+        foreign: Vec<SegmentId>,
+        notes: Vec<String>,
+        inventory: &mut Inventory,
+    ) -> Settled {
+        let begun = ticket.streams().iter().copied().chain(foreign).collect();
+        let outcome = match ticket.settled() {
+            Ok(settled) => self.take_settled(order, settled, notes, inventory),
+            Err(error) => self.look_for(order, error, inventory),
+        };
+        self.settled(order.version, begun, outcome)
     }
-}
 
-/// Whether a manifest may be there although writing it was reported to have failed. It is then
-/// in the inventory: as a checkpoint, or as a manifest of unknown contents.
-fn in_doubt(
-    store: &dyn Store,
-    inventory: &mut Inventory,
-    object: String,
-    error: &Error,
-    attempt: AttemptId,
-) -> bool {
-    if refresh(store, inventory) {
-        return inventory.checkpoints.iter().any(|manifest| manifest.attempt == attempt)
-            || inventory.damaged.iter().any(|damaged| damaged.object == object);
+    fn take_settled(
+        &self,
+        order: Order,
+        settled: standfast_agent::Settled,
+        notes: Vec<String>,
+        inventory: &mut Inventory,
+    ) -> Result<Committed> {
+        let standfast_agent::Settled { outcome, places, removed, manifests, damaged, .. } = settled;
+        Holdings::told(manifests, damaged).take_in(inventory);
+        outcome.map_err(standfast_agent::Failure::into_error)?;
+        let manifest = inventory.checkpoint(order.version)?;
+        let mut report = Report::of(manifest, self.publisher.page_bytes);
+        report.notes = notes.into_iter().chain(settled.notes).collect();
+        Ok(Committed { segments: manifest.segments.clone(), removed, places, report })
     }
-    let why =
-        standfast_restart::Error::Uncertain { object: object.clone(), why: error.to_string() };
-    inventory.damaged.push(Damaged { object, error: why });
-    true
-}
 
-/// Asks the store what is there; false if it does not answer.
-fn refresh(store: &dyn Store, inventory: &mut Inventory) -> bool {
-    Inventory::read(store).map(|fresh| *inventory = fresh).is_ok()
-}
-
-fn resolve(id: SegmentId, known: Option<SegmentRef>, new: &[SegmentRef]) -> Result<SegmentRef> {
-    known
-        .or_else(|| new.iter().find(|segment| segment.id == id).copied())
-        .ok_or(Error::Unsealed { segment: id })
-}
-
-/// Removes the checkpoints beyond `keep`, and what only they or a replaced one needed. Returns
-/// the segments that are gone, or may be.
-fn prune_beyond(
-    store: &dyn Store,
-    keep: u32,
-    replaced: bool,
-    inventory: &mut Inventory,
-) -> (Vec<SegmentId>, Result<()>) {
-    let keep = Keep { newest: keep as usize, ..Keep::default() };
-    let beyond = keep.newest != 0 && inventory.checkpoints.len() > keep.newest;
-    if !beyond && !replaced {
-        return (Vec::new(), Ok(()));
+    /// The agent is gone: the store knows whether the checkpoint exists. Nobody writes there now.
+    fn look_for(&self, order: Order, error: Error, inventory: &mut Inventory) -> Result<Committed> {
+        refresh(&*self.publisher.store, inventory);
+        let found = inventory.checkpoints.iter().find(|found| found.attempt == order.attempt);
+        let manifest = found.ok_or(error)?;
+        Ok(Committed {
+            segments: manifest.segments.clone(),
+            removed: Vec::new(),
+            places: Vec::new(),
+            report: Report::of(manifest, self.publisher.page_bytes),
+        })
     }
-    // Somebody reads (a verify, an export): nothing is taken away from under them.
-    let _lock = match store.lock(Lock::ReadExclusive) {
-        Ok(lock) => lock,
-        Err(error) if error.kind() == Kind::Busy => return (Vec::new(), Ok(())),
-        Err(error) => return (Vec::new(), Err(error.into())),
-    };
-    let plan = match store.list("") {
-        Ok(objects) => prune::plan(inventory, &objects, &keep),
-        Err(error) => return (Vec::new(), Err(error.into())),
-    };
-    let pruned = prune::execute(store, &plan);
-    match &pruned {
-        Ok(_) => {
-            inventory.checkpoints.retain(|manifest| !plan.remove.contains(&manifest.version));
-        }
-        // Some are gone, some are not; an old inventory at worst offers what is gone.
-        Err(_) => {
-            refresh(store, inventory);
-        }
+
+    /// Tells whoever waits.
+    fn settled(
+        &self,
+        version: Version,
+        begun: Vec<SegmentId>,
+        outcome: Result<Committed>,
+    ) -> Settled {
+        let progress = match &outcome {
+            Ok(_) => Progress::Done(Level::Local),
+            Err(error) => Progress::Failed(error.clone()),
+        };
+        // The board first: whoever takes the outcome in must find it told there.
+        self.board.set(version, progress);
+        Settled { begun, outcome }
     }
-    // Also those that stayed: nothing may refer to them any more.
-    (plan.segment_ids().collect(), pruned.map(drop))
 }

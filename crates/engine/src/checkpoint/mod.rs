@@ -23,7 +23,9 @@
 pub(crate) mod capture;
 pub(crate) mod commit;
 mod describe;
+mod handing;
 mod sharing;
+mod sink;
 pub(crate) mod snapshot;
 mod storing;
 pub(crate) mod told;

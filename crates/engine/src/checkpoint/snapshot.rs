@@ -124,6 +124,7 @@ impl Capturer {
         self.watch_anew(&regions, &shielded, &positions);
         let mut draft = self.draft(&regions, order, started, positions, taken);
         draft.stats.blocked_ns = blocked_ns;
+        self.hand_over(&mut draft);
         Ok(draft)
     }
 
@@ -154,10 +155,11 @@ impl Capturer {
             })
             .collect();
         let scanner = self.scanner.clone();
-        let mut store = self.storing(regions, order.taken_ns, expected_bytes);
+        let link = self.agency.link.clone();
+        let mut store = self.storing(regions, order, expected_bytes);
         let walked = scanner.walk_fetched(&mut targets, &mut Frames(snapshot), &mut store);
         match walked.and_then(|()| store.close()) {
-            Ok(()) => Ok(Taken::of(store.batch.finish(), store.begun)),
+            Ok(()) => Ok(Taken::of(store.batch.finish(link.as_ref(), order.attempt), store.begun)),
             Err(error) => Err((error, store.begun)),
         }
     }

@@ -5,10 +5,10 @@
 
 use standfast_capture::{Dirty, Region, Regions};
 use standfast_format::SegmentId;
-use standfast_pack::Batch;
 use standfast_reduce::collective::Place;
 use standfast_reduce::{Catalog, Changed, Consume, Found, PageRef, Positions};
 
+use super::sink::Sink;
 use crate::config::Mode;
 use crate::error::{Error, Result};
 use crate::identity;
@@ -21,7 +21,10 @@ pub(super) struct Storing<'a> {
     /// Size of each region's elements.
     pub(super) elements: Vec<u8>,
     pub(super) catalog: &'a mut Catalog,
-    pub(super) batch: Batch<'a>,
+    pub(super) batch: Sink<'a>,
+    /// The page stored last, by region and page where known: what does not follow it begins a
+    /// piece.
+    pub(super) last: Option<(usize, usize)>,
     pub(super) mode: Mode,
     pub(super) slots_max: u32,
     pub(super) segment_bytes: u64,
@@ -37,9 +40,13 @@ impl Consume for Storing<'_> {
         if self.mode.finds_equal() && page.zero {
             return Ok(PageRef::ZERO);
         }
+        self.follow(page.region, Some(page.page));
         self.make_room()?;
         match self.find_or_enter(page.hash) {
-            Found::Known(place) => Ok(place),
+            Found::Known(place) => {
+                self.last = None;
+                Ok(place)
+            }
             Found::Entered(place) => {
                 self.batch.push(page.bytes, page.hash, self.elements[page.region])?;
                 Ok(place)
@@ -48,12 +55,16 @@ impl Consume for Storing<'_> {
     }
 
     fn unseen(&mut self, region: usize, bytes: &[u8], hash: &mut [u8]) -> Result<PageRef> {
+        self.follow(region, None);
         self.make_room()?;
         self.batch.stage(bytes, self.elements[region], hash)?;
         match self.find_or_enter(hash) {
-            Found::Known(place) => Ok(place),
+            Found::Known(place) => {
+                self.last = None;
+                Ok(place)
+            }
             Found::Entered(place) => {
-                self.batch.keep_staged();
+                self.batch.keep_staged()?;
                 Ok(place)
             }
         }
@@ -66,6 +77,19 @@ impl Storing<'_> {
         let segment = self.begun.len() as u32 - 1;
         let slot = self.batch.slots().expect("a page was stored") - 1;
         Place { segment, slot }
+    }
+
+    /// Ends the piece before a page that does not follow it. Pages of unseen regions come one
+    /// after another; `page` is `None` for them.
+    fn follow(&mut self, region: usize, page: Option<usize>) {
+        let follows = self.last.is_some_and(|(last_region, last_page)| {
+            last_region == region && page.is_none_or(|page| page == last_page + 1)
+        });
+        if !follows {
+            self.batch.end_piece();
+        }
+        let next = self.last.filter(|_| follows).map_or(0, |(_, last)| last + 1);
+        self.last = Some((region, page.unwrap_or(next)));
     }
 
     fn find_or_enter(&mut self, hash: &[u8]) -> Found {
@@ -95,7 +119,7 @@ impl Storing<'_> {
 
     pub(super) fn close(&mut self) -> Result<()> {
         if self.batch.slots().is_some() {
-            self.batch.close_segment(self.catalog.seal_segment());
+            self.batch.close_segment(self.catalog.seal_segment())?;
         }
         Ok(())
     }

@@ -16,7 +16,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 pub use keys::{
-    Capture, Config, Interval, KEYS, Key, Mode, Restart, Strategy, Threshold, Track, key,
+    Capture, Config, Interval, KEYS, Key, Mode, Restart, Strategy, Threshold, Track, Write, key,
 };
 pub use size::ByteSize;
 pub use time::TimeSpan;
