@@ -5,7 +5,6 @@
 //! files), all of them write by themselves, and the next report says why.
 
 use std::os::fd::AsFd;
-use std::path::Path;
 use std::sync::Arc;
 
 use standfast_agent::{Begin, Link, Member, Place, Token};
@@ -16,11 +15,12 @@ use standfast_store::{LockGuard, Store};
 use crate::config::{Config, Write, key};
 use crate::error::{Error, Result};
 use crate::identity;
+use crate::location;
 use crate::team::Team;
 
 /// Lets an agent that runs finish what dead ranks have left it for this store.
 pub(crate) fn flush(config: &Config, store: &dyn Store) {
-    if let (Some(place), Some(path)) = (Place::existing(dir(config)), path_of(store)) {
+    if let (Some(place), Some(path)) = (Place::existing(location::agent_dir(config).as_deref()), path_of(store)) {
         // What it has not finished it still holds the lock for, and the lock tells more.
         let _ = standfast_agent::flush(&place, &path);
     }
@@ -55,7 +55,7 @@ pub(crate) fn connect(
     };
     let joined = match link.take() {
         Some(link) => Ok(link),
-        None => Place::open(dir(config)).and_then(|place| Link::join(&place, token, member())),
+        None => open_place(config).and_then(|place| Link::join(&place, token, member())),
     };
     Ok(team.agree(joined.map_err(Error::from)).map_err(|error| Some(error.to_string())))
 }
@@ -73,7 +73,7 @@ fn begin(
     let (Some(lock), Some(path)) = (lock, path_of(store)) else {
         return Err(unsuited("the agent writes only to stores in directories"));
     };
-    let place = Place::open(dir(config))?;
+    let place = open_place(config)?;
     standfast_agent::start(&place, &config.agent_command, config.agent_idle.0)?;
     let token = Token(identity::bytes()?);
     let show = |name| key(name).map(|key| (key.show)(config)).unwrap_or_default();
@@ -96,8 +96,8 @@ fn begin(
     Ok((Link::begin(&place, begin, lock, member)?, token))
 }
 
-fn dir(config: &Config) -> Option<&Path> {
-    (!config.agent_dir.is_empty()).then(|| Path::new(&config.agent_dir))
+fn open_place(config: &Config) -> standfast_agent::Result<Place> {
+    Place::open(location::agent_dir(config).as_deref())
 }
 
 /// The store's directory as everybody names it, if it is one.

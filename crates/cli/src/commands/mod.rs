@@ -1,5 +1,6 @@
 //! One file per command. Each takes its arguments and the output, and gives the exit code.
 
+mod agent;
 mod bench;
 mod completions;
 mod config;
@@ -35,6 +36,7 @@ pub(crate) fn run(cli: &Cli, output: &Output) -> Result<ExitCode> {
         Command::Export(args) => export::run(global, args, output),
         Command::Prune(args) => prune::run(global, args, output),
         Command::Config(args) => config::run(global, args, output),
+        Command::Agent(args) => agent::run(global, args, output),
         Command::Bench(args) => bench::run(args, output),
         Command::Plan(args) => plan::run(global, args, output),
         Command::Model(args) => model::run(args, output),
