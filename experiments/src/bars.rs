@@ -8,9 +8,9 @@ use standfast_measure::{Bar, Better, Setting};
 /// Measure every bar.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Only these capabilities: A spine, B deduplication across ranks, C capture, G models and planner
+    /// Only these capabilities: A spine, B deduplication across ranks, C capture, D write path, G models and planner
     /// (others follow as they are built)
-    #[arg(long, value_delimiter = ',', value_parser = ["A", "B", "C", "G"])]
+    #[arg(long, value_delimiter = ',', value_parser = ["A", "B", "C", "D", "G"])]
     only: Vec<String>,
     /// Fewer repetitions and random machines: under a minute per letter
     #[arg(long)]
@@ -50,6 +50,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if wanted("C") {
         standfast_measure::capture_bars(&setting, &mut each).context("capturing memory")?;
         each(preload(args.quick).context("allocating through the preload library")?);
+    }
+    if wanted("D") {
+        crate::aggregation::bars::bars(args.quick, &args.dir, &mut each)
+            .context("aggregating the writes of a node")?;
     }
     if wanted("G") {
         let bars = standfast_model::bars::bars(args.quick).context("checking the models")?;

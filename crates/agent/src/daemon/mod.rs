@@ -13,8 +13,11 @@ mod connection;
 mod log;
 mod pool;
 mod session;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -38,6 +41,9 @@ use session::{Session, refused};
 const TICK: Duration = Duration::from_millis(100);
 /// How often it tells its ranks that it lives.
 const BEAT: Duration = Duration::from_secs(1);
+
+/// Most connections at once; each has a thread.
+const CONNECTIONS_MAX: usize = 4096;
 
 /// An agent that listens.
 pub struct Daemon {
@@ -126,6 +132,10 @@ impl Daemon {
     }
 
     fn serve(&self, stream: UnixStream) {
+        if self.shared.connections.load(Ordering::SeqCst) >= CONNECTIONS_MAX {
+            self.shared.log.event("too many", json!({ "connections": CONNECTIONS_MAX }));
+            return;
+        }
         let _ = stream.set_nonblocking(false);
         let shared = Arc::clone(&self.shared);
         shared.connections.fetch_add(1, Ordering::SeqCst);
@@ -187,9 +197,9 @@ impl Shared {
         }
         let token = begin.token;
         let session = Session::open(begin, lock, &self.log)?;
-        match self.sessions().insert(token, Arc::clone(&session)) {
-            None => Ok(session),
-            Some(_) => Err(Error::Protocol { why: "a session begins twice" }),
+        match self.sessions().entry(token) {
+            Entry::Vacant(place) => Ok(Arc::clone(place.insert(session))),
+            Entry::Occupied(_) => Err(Error::Protocol { why: "a session begins twice" }),
         }
     }
 
