@@ -36,7 +36,9 @@ pub enum Error {
         why: String,
     },
     /// The agent ended or went silent.
-    #[error("the node agent is gone ({why}); what was committed is safe, and checkpoints go on without it")]
+    #[error(
+        "the node agent is gone ({why}); what was committed is safe, and checkpoints go on without it"
+    )]
     Lost {
         /// How that was noticed.
         why: String,

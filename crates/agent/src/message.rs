@@ -5,7 +5,7 @@
 //! Hello                               -> Welcome
 //! Begin (first rank, with the lock)   -> Joined (with the pool)     Join (others) -> Joined
 //! Lease                               -> Granted, when there is something to grant
-//! Block, Block, ...                      encoded and written as they come
+//! Blocks, Blocks, ...                    encoded and written as they come
 //! HandOver                               after all ranks: segments, images, manifest
 //!                                        Settled to every rank
 //! Leave                               -> Left
@@ -88,19 +88,34 @@ pub struct HandOver {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Request {
-    Hello { protocol: u32 },
+    Hello {
+        protocol: u32,
+    },
     Status,
     /// End; `now`: also if ranks are connected.
-    Stop { now: bool },
+    Stop {
+        now: bool,
+    },
     /// Answer when nothing of dead ranks is left to be done for this store.
-    Flush { store: String },
+    Flush {
+        store: String,
+    },
     Begin(Box<Begin>),
-    Join { token: Token, rank: u32 },
-    Lease { count: u32 },
-    Return { units: Vec<u32> },
-    Block(Block),
+    Join {
+        token: Token,
+        rank: u32,
+    },
+    Lease {
+        count: u32,
+    },
+    Return {
+        units: Vec<u32>,
+    },
+    Blocks(Vec<Block>),
     HandOver(Box<HandOver>),
-    Abort { attempt: AttemptId },
+    Abort {
+        attempt: AttemptId,
+    },
     Leave,
 }
 
@@ -155,12 +170,19 @@ pub struct Settled {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Reply {
-    Welcome { protocol: u32 },
+    Welcome {
+        protocol: u32,
+    },
     Status(Box<Status>),
     Stopping,
     Flushed,
-    Joined { units: u32, unit_bytes: u32 },
-    Granted { units: Vec<u32> },
+    Joined {
+        units: u32,
+        unit_bytes: u32,
+    },
+    Granted {
+        units: Vec<u32>,
+    },
     Settled(Box<Settled>),
     Left,
     Refused(Failure),

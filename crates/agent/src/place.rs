@@ -32,7 +32,9 @@ impl Place {
     /// The named directory, or the usual one; made if it is not there.
     pub fn open(dir: Option<&Path>) -> Result<Self> {
         let dir = match dir {
-            Some(dir) => std::path::absolute(dir).map_err(Error::os("find the agent's directory"))?,
+            Some(dir) => {
+                std::path::absolute(dir).map_err(Error::os("find the agent's directory"))?
+            }
             None => usual(),
         };
         let wrong = |why: String| Error::Place { dir: dir.clone(), why };

@@ -172,7 +172,10 @@ pub(crate) const PAGES: &[Page] = &[
         ],
         next: "jobs use it with write = wag-dbi; docs/AGENT.md tells what it does and what survives",
         json: &[
-            ("agent", "pid, dir (start); version, uptime_s, beat_ms, stopping, writes, written_bytes, dir, log (status)"),
+            (
+                "agent",
+                "pid, dir (start); version, uptime_s, beat_ms, stopping, writes, written_bytes, dir, log (status)",
+            ),
             (
                 "session",
                 "store, ranks, connected, pool_bytes, units, units_free, units_leased, units_peak, ranks_waiting, under_way, committing, committed, failed, blocks, block_bytes, write_bytes_average",

@@ -99,8 +99,7 @@ mod tests {
             image(vec![stored(2, 0, 1), stored(1, 1, 8), Run::Zero { pages: 3 }, stored(8, 2, 0)]);
         relocate(&mut image, &moved()).unwrap();
         assert_eq!(image.segments, [segment(7, 20), segment(2, 9)]);
-        let runs =
-            [stored(2, 0, 6), stored(1, 1, 8), Run::Zero { pages: 3 }, stored(8, 0, 12)];
+        let runs = [stored(2, 0, 6), stored(1, 1, 8), Run::Zero { pages: 3 }, stored(8, 0, 12)];
         assert_eq!(image.regions[0].runs, runs);
     }
 

@@ -20,7 +20,9 @@ use crate::team::Team;
 
 /// Lets an agent that runs finish what dead ranks have left it for this store.
 pub(crate) fn flush(config: &Config, store: &dyn Store) {
-    if let (Some(place), Some(path)) = (Place::existing(location::agent_dir(config).as_deref()), path_of(store)) {
+    if let (Some(place), Some(path)) =
+        (Place::existing(location::agent_dir(config).as_deref()), path_of(store))
+    {
         // What it has not finished it still holds the lock for, and the lock tells more.
         let _ = standfast_agent::flush(&place, &path);
     }

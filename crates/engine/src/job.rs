@@ -128,12 +128,7 @@ impl Job {
     }
 
     /// `located`: whether the store is the configured one, which an agent can open too.
-    fn open_team(
-        loaded: Loaded,
-        store: Arc<dyn Store>,
-        team: Team,
-        located: bool,
-    ) -> Result<Self> {
+    fn open_team(loaded: Loaded, store: Arc<dyn Store>, team: Team, located: bool) -> Result<Self> {
         let config = &loaded.config;
         let own = team.is_first().then(|| {
             if located {

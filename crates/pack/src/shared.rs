@@ -185,15 +185,20 @@ pub struct SharedBatch {
 }
 
 impl SharedBatch {
-    /// Takes a block on its way to a segment.
-    pub fn push(&self, block: Arrived) -> Result<()> {
-        let id = block.stream;
+    /// Checks that a block has the sizes it must have.
+    pub fn check(&self, block: &Arrived) -> Result<()> {
         let pages = block.pages as usize;
         let bytes = pages * self.segments.page_bytes as usize;
         let fits = pages > 0 && bytes <= self.block_bytes && bytes <= (*block.data).as_ref().len();
-        if !fits || block.hashes.len() != pages * self.segments.hash.bytes() {
-            return Err(Error::Mismatch { id, why: "a block has not the size it must have" });
+        if fits && block.hashes.len() == pages * self.segments.hash.bytes() {
+            return Ok(());
         }
+        Err(Error::Mismatch { id: block.stream, why: "a block has not the size it must have" })
+    }
+
+    /// Takes a block on its way to a segment.
+    pub fn push(&self, block: Arrived) -> Result<()> {
+        self.check(&block)?;
         let mut state = self.inner.lock();
         let open = self.find_or_open(&mut state, &block)?;
         open.segment.check()?;

@@ -117,8 +117,7 @@ impl Processes {
         let address = (self.communicator, sender, tag);
         let mut mailbox = self.world.mailbox();
         loop {
-            if let Some(message) =
-                mailbox.messages.get_mut(&address).and_then(VecDeque::pop_front)
+            if let Some(message) = mailbox.messages.get_mut(&address).and_then(VecDeque::pop_front)
             {
                 return Ok(message);
             }
@@ -137,8 +136,7 @@ impl Processes {
         if first != self.rank {
             let why = "a communicator's number has 8 bytes";
             let told = self.take(first, SPLIT)?.try_into();
-            let told =
-                told.map_err(|_| Error::Message { rank: self.rank, from: first, why })?;
+            let told = told.map_err(|_| Error::Message { rank: self.rank, from: first, why })?;
             return Ok(u64::from_le_bytes(told));
         }
         let made = self.world.made.fetch_add(1, Ordering::SeqCst);
@@ -234,7 +232,9 @@ impl Comm for Processes {
         }
         let mut members: Vec<usize> =
             (0..self.size()).filter(|rank| all[*rank][..5] == own[..5]).collect();
-        members.sort_by_key(|rank| (all[*rank][5..].iter().rev().copied().collect::<Vec<u8>>(), *rank));
+        members.sort_by_key(|rank| {
+            (all[*rank][5..].iter().rev().copied().collect::<Vec<u8>>(), *rank)
+        });
         let communicator = self.agree_on_number(&members)?;
         let rank = members.iter().position(|member| *member == self.rank);
         let rank = rank.expect("a rank is in the group of its colour");

@@ -225,9 +225,8 @@ fn point(
 ) -> Point {
     let mib = |bytes: f64| bytes / f64::from(1 << 20);
     let slowest = |pick: fn(&(f64, f64)) -> f64| {
-        let of_round = |round: usize| {
-            told.iter().map(|told| pick(&told.rounds[round])).fold(0.0, f64::max)
-        };
+        let of_round =
+            |round: usize| told.iter().map(|told| pick(&told.rounds[round])).fold(0.0, f64::max);
         median((0..case.rounds).map(of_round).collect())
     };
     let (blocked_s, total_s) = (slowest(|round| round.0), slowest(|round| round.1));
@@ -269,4 +268,3 @@ fn pss_bytes(process: &str) -> Option<u64> {
     let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
     Some(kib << 10)
 }
-

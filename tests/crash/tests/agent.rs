@@ -68,10 +68,12 @@ impl Told {
         let last = |lines: &Vec<Line>, pick: fn(&Line) -> Option<u64>| {
             lines.iter().filter_map(pick).max().unwrap_or(0)
         };
-        let durable = |line: &Line| if let Line::Durable(version) = line { Some(*version) } else { None };
+        let durable =
+            |line: &Line| if let Line::Durable(version) = line { Some(*version) } else { None };
         let returned =
             |line: &Line| if let Line::Returned(version) = line { Some(*version) } else { None };
-        let begun = |line: &Line| if let Line::Begun(version) = line { Some(*version) } else { None };
+        let begun =
+            |line: &Line| if let Line::Begun(version) = line { Some(*version) } else { None };
         Self {
             durable: ranks.iter().map(|lines| last(lines, durable)).max().unwrap_or(0),
             returned: ranks.iter().map(|lines| last(lines, returned)).min().unwrap_or(0),
@@ -122,8 +124,7 @@ fn live_and_die(
     state: &mut u64,
 ) -> Told {
     let meeting = tempfile::tempdir().unwrap();
-    let mut ranks: Vec<Life> =
-        (0..RANKS).map(|rank| start(node, meeting.path(), rank)).collect();
+    let mut ranks: Vec<Life> = (0..RANKS).map(|rank| start(node, meeting.path(), rank)).collect();
     let agent = wait_for_agent(node);
     std::thread::sleep(instant);
     let one = random(state) as usize % RANKS;

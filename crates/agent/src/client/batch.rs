@@ -14,6 +14,9 @@ use super::link::Link;
 use crate::error::{Error, Result};
 use crate::message::{Block, Request};
 
+/// Filled units that are sent at once.
+const BLOCKS_SENT: usize = 16;
+
 /// The pages of one checkpoint.
 pub struct Batch<'a> {
     link: &'a Link,
@@ -21,6 +24,9 @@ pub struct Batch<'a> {
     stream: Option<Stream>,
     closed: Vec<SegmentId>,
     filling: Option<Filling>,
+    /// Filled units that are still to be sent: each message wakes the agent, which would take the
+    /// processor from ranks that are still capturing.
+    filled: Vec<Block>,
     staged: [u8; HASH_BYTES_MAX],
     hash_bytes: usize,
     pages: u64,
@@ -58,6 +64,7 @@ impl<'a> Batch<'a> {
             stream: None,
             closed: Vec::new(),
             filling: None,
+            filled: Vec::with_capacity(BLOCKS_SENT),
             staged: [0; HASH_BYTES_MAX],
             hash_bytes,
             pages: 0,
@@ -94,13 +101,11 @@ impl<'a> Batch<'a> {
         if self.filling.as_ref().is_some_and(|filling| filling.elem != elem) {
             self.dispatch()?;
         }
-        let filling = match &mut self.filling {
-            Some(filling) => filling,
-            None => {
-                let unit = self.link.take_unit()?;
-                self.filling.insert(Filling { unit, pages: 0, elem, hashes: Vec::new() })
-            }
-        };
+        if self.filling.is_none() {
+            let unit = self.take_unit()?;
+            self.filling = Some(Filling { unit, pages: 0, elem, hashes: Vec::new() });
+        }
+        let filling = self.filling.as_mut().expect("just made");
         let page_bytes = self.link.member.page_bytes;
         assert!(page.len() <= page_bytes, "a page is no longer than a page");
         let start = self.link.memory.unit(filling.unit);
@@ -134,6 +139,7 @@ impl<'a> Batch<'a> {
     /// Ends the open stream.
     pub fn close_stream(&mut self) -> Result<()> {
         self.dispatch()?;
+        self.send_filled()?;
         let stream = self.stream.take().expect("a stream is open");
         self.closed.push(stream.id);
         Ok(())
@@ -158,7 +164,28 @@ impl<'a> Batch<'a> {
         let number = stream.blocks;
         stream.blocks += 1;
         let (order, stream) = (self.order, stream.id);
-        self.link.send(&Request::Block(Block { order, stream, number, unit, pages, elem, hashes }))
+        self.filled.push(Block { order, stream, number, unit, pages, elem, hashes });
+        match self.filled.len() < BLOCKS_SENT {
+            true => Ok(()),
+            false => self.send_filled(),
+        }
+    }
+
+    fn send_filled(&mut self) -> Result<()> {
+        if self.filled.is_empty() {
+            return Ok(());
+        }
+        let blocks = std::mem::replace(&mut self.filled, Vec::with_capacity(BLOCKS_SENT));
+        self.link.send(&Request::Blocks(blocks))
+    }
+
+    /// A unit to fill. Before waiting for one, what is filled goes out: it may be what is waited for.
+    fn take_unit(&mut self) -> Result<u32> {
+        if let Some(unit) = self.link.unit_in_stock()? {
+            return Ok(unit);
+        }
+        self.send_filled()?;
+        self.link.take_unit()
     }
 }
 
@@ -167,6 +194,8 @@ impl Drop for Batch<'_> {
         if let Some(filling) = self.filling.take() {
             self.link.put_back(filling.unit);
         }
+        // Only of a checkpoint that is given up.
+        self.filled.drain(..).for_each(|block| self.link.put_back(block.unit));
         self.link.return_stock();
         if !self.finished {
             self.link.abort(self.order.attempt);

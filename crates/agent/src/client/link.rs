@@ -27,9 +27,9 @@ use crate::place::Place;
 use crate::wire::{self, Inbox};
 
 /// Units that a rank asks for at once.
-const UNITS_ASKED: u32 = 8;
+const UNITS_ASKED: u32 = 32;
 /// With fewer in stock it asks for more, while it goes on.
-const UNITS_LOW: usize = 3;
+const UNITS_LOW: usize = 12;
 /// An agent that has said nothing for so long is taken for dead while pages wait for it.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 /// How long the end of a session may take.
@@ -192,24 +192,29 @@ impl Link {
         }
     }
 
+    /// A unit to fill, if one is here. More are asked for in time.
+    pub(super) fn unit_in_stock(&self) -> Result<Option<u32>> {
+        let mut news = self.shared.news();
+        if let Some(error) = &news.lost {
+            return Err(error.clone());
+        }
+        news.capturing = true;
+        let unit = news.stock.pop();
+        let ask = news.stock.len() < UNITS_LOW && !std::mem::replace(&mut news.asked, true);
+        drop(news);
+        if ask {
+            self.send(&Request::Lease { count: UNITS_ASKED })?;
+        }
+        Ok(unit)
+    }
+
     /// A unit to fill; waits until the agent has one.
     pub(super) fn take_unit(&self) -> Result<u32> {
         loop {
-            let mut news = self.shared.news();
-            if let Some(error) = &news.lost {
-                return Err(error.clone());
-            }
-            news.capturing = true;
-            let unit = news.stock.pop();
-            let ask = news.stock.len() < UNITS_LOW && !std::mem::replace(&mut news.asked, true);
-            if ask {
-                drop(news);
-                self.send(&Request::Lease { count: UNITS_ASKED })?;
-                news = self.shared.news();
-            }
-            if let Some(unit) = unit {
+            if let Some(unit) = self.unit_in_stock()? {
                 return Ok(unit);
             }
+            let mut news = self.shared.news();
             if news.stock.is_empty() && news.lost.is_none() {
                 news = self.shared.wait(news);
             }

@@ -17,10 +17,8 @@ use crate::wire::{self, Inbox};
 
 /// Connects to the agent of a directory and agrees on the protocol.
 fn connect(place: &Place) -> Result<(UnixStream, Inbox)> {
-    let none = |error: std::io::Error| Error::None {
-        socket: place.socket(),
-        why: error.to_string(),
-    };
+    let none =
+        |error: std::io::Error| Error::None { socket: place.socket(), why: error.to_string() };
     let stream = UnixStream::connect(place.socket()).map_err(none)?;
     if wire::peer(&stream)?.uid != rustix::process::geteuid() {
         return Err(Error::Protocol { why: "the agent is another user's" });

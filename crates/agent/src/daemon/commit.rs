@@ -127,10 +127,9 @@ fn publish(
     let published = publisher.write_manifest(order, (sequence, ranks), parts, inventory);
     match published {
         Ok(published) => Ok((published.removed, published.notes)),
-        Err(unpublished) => Err(Failed {
-            files_stay: unpublished.files_stay,
-            ..Failed::from(unpublished.error)
-        }),
+        Err(unpublished) => {
+            Err(Failed { files_stay: unpublished.files_stay, ..Failed::from(unpublished.error) })
+        }
     }
 }
 

@@ -172,7 +172,9 @@ fn take(session: &Arc<Session>, rank: u32, request: Request) -> Result<()> {
     match request {
         Request::Lease { count } => session.pool().ask(rank, count),
         Request::Return { units } => session.pool().give_back(rank, &units),
-        Request::Block(block) => session.block(rank, block),
+        Request::Blocks(blocks) => {
+            blocks.into_iter().try_for_each(|block| session.block(rank, block))
+        }
         Request::HandOver(part) => session.hand_over(rank, *part),
         Request::Abort { attempt } => {
             session.abort(attempt);

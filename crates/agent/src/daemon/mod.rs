@@ -112,7 +112,8 @@ impl Daemon {
         // From here on whoever looks for an agent starts another, once the lock is free.
         let _ = std::fs::remove_file(self.place.socket());
         self.shared.sessions().values().for_each(|session| session.hang_up());
-        while self.shared.connections.load(Ordering::SeqCst) > 0 && !self.shared.sessions().is_empty()
+        while self.shared.connections.load(Ordering::SeqCst) > 0
+            && !self.shared.sessions().is_empty()
         {
             self.shared.tick();
             std::thread::sleep(TICK / 10);

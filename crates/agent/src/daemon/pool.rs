@@ -87,15 +87,16 @@ impl Pool {
         self.grant(table);
     }
 
+    /// Whether at least half of the units are in use.
+    pub(super) fn is_half_full(&self) -> bool {
+        self.table().leases.free() <= self.memory.units() / 2
+    }
+
     /// Units free, leased, most in use at once, and ranks waiting.
     pub(super) fn figures(&self) -> (u32, u32, u32, u32) {
         let table = self.table();
-        let numbers = [
-            table.leases.free(),
-            table.leases.leased(),
-            table.peak,
-            table.leases.waiting(),
-        ];
+        let numbers =
+            [table.leases.free(), table.leases.leased(), table.peak, table.leases.waiting()];
         let [free, leased, peak, waiting] = numbers.map(|number| number as u32);
         (free, leased, peak, waiting)
     }

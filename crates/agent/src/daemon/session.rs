@@ -3,7 +3,7 @@
 //! Invariants:
 //! - One attempt at a time. It is committed when every rank has handed its part over, whatever
 //!   becomes of the ranks then; it is given up when a rank is gone before.
-//! - The job's writer lock is held as long as the session: nobody prunes what is being committed.
+//! - The job's writer lock is held as long as anything can be committed: nobody prunes that.
 //! - A connection is not closed from this side while a commit runs: a rank that finds it closed may
 //!   look at the store, and what it sees is final.
 
@@ -14,9 +14,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use standfast_commit::{Order, Publisher};
-use standfast_format::{
-    AttemptId, BLOCK_BYTES_MAX, FilterKind, Kind, Rank, check_page_bytes,
-};
+use standfast_format::{AttemptId, BLOCK_BYTES_MAX, FilterKind, Kind, Rank, check_page_bytes};
 use standfast_pack::{Arrived, PackSettings, SegmentSettings, SharedBatch, SharedPacker};
 use standfast_reduce::FilterChoice;
 use standfast_restart::Inventory;
@@ -32,6 +30,8 @@ use crate::status::SessionStatus;
 
 /// Most ranks of a session.
 const RANKS_MAX: u32 = 1 << 16;
+/// How much the agent's work steps back behind the programs'.
+const NICE: i32 = 5;
 /// Largest pool that a job may ask for.
 const POOL_BYTES_MAX: u64 = 1 << 40;
 /// Attempts that were given up, of which blocks may still be on their way.
@@ -54,6 +54,8 @@ struct State {
     links: HashMap<u32, Arc<Outbox>>,
     /// Ranks that came and went.
     gone: HashSet<u32>,
+    /// A rank was lost: beyond what it has handed over, nothing can be committed any more.
+    broken: bool,
     attempt: Option<Attempt>,
     given_up: Vec<AttemptId>,
     committing: Option<Order>,
@@ -68,6 +70,9 @@ struct State {
 struct Attempt {
     order: Order,
     batch: SharedBatch,
+    /// Blocks that wait until the ranks have captured or the pool is half full: writing them now
+    /// would take processor and memory from programs that stand still.
+    held: Vec<Arrived>,
     parts: BTreeMap<u32, (HandOver, Instant)>,
 }
 
@@ -92,6 +97,7 @@ impl Session {
         let state = State {
             links: HashMap::new(),
             gone: HashSet::new(),
+            broken: false,
             attempt: None,
             given_up: Vec::new(),
             committing: None,
@@ -101,12 +107,15 @@ impl Session {
             blocks: 0,
             block_bytes: 0,
         };
-        log.event("begin", json!({ "store": begin.store, "ranks": begin.ranks, "pool": begin.pool_bytes }));
+        log.event(
+            "begin",
+            json!({ "store": begin.store, "ranks": begin.ranks, "pool": begin.pool_bytes }),
+        );
         Ok(Arc::new(Self {
             begin,
             publisher,
             pool,
-            packer: SharedPacker::new(store, settings),
+            packer: start_packer(store, settings)?,
             state: Mutex::new(state),
             changed: Condvar::new(),
             log: log.clone(),
@@ -150,11 +159,11 @@ impl Session {
             hashes: block.hashes,
             data: Box::new(unit),
         };
-        match attempt.batch.push(arrived) {
-            Ok(()) => Ok(()),
-            // Sealing tells it again, to all ranks.
-            Err(error) if error.kind() != Kind::Corrupt => Ok(()),
-            Err(error) => Err(refused(error.kind(), &error)),
+        attempt.batch.check(&arrived).map_err(|error| refused(error.kind(), &error))?;
+        attempt.held.push(arrived);
+        match self.pool.is_half_full() {
+            true => attempt.let_go(),
+            false => Ok(()),
         }
     }
 
@@ -174,7 +183,8 @@ impl Session {
         if attempt.parts.len() < self.begin.ranks as usize {
             return self.give_up_if_short(state);
         }
-        let Attempt { order, batch, parts } = state.attempt.take().expect("just found");
+        attempt.let_go()?;
+        let Attempt { order, batch, parts, .. } = state.attempt.take().expect("just found");
         state.committing = Some(order);
         let inventory = state.inventory.take().expect("one commit at a time");
         drop(state);
@@ -216,6 +226,7 @@ impl Session {
             Err(_) => state.failed += 1,
         }
         self.tell(&state, &settled);
+        self.release_if_broken(&state);
         drop(state);
         self.changed.notify_all();
     }
@@ -237,8 +248,10 @@ impl Session {
         state.gone.insert(rank);
         let event = if willingly { "leave" } else { "rank lost" };
         self.log.event(event, json!({ "store": self.begin.store, "rank": rank }));
+        state.broken |= !willingly;
         // What this rank has handed over stays; but the attempt may wait for what never comes.
         let _ = self.give_up_if_short(state);
+        self.release_if_broken(&self.state());
         self.pool.rank_gone(rank);
         self.changed.notify_all();
     }
@@ -288,7 +301,7 @@ impl Session {
                 created_ns: order.taken_ns,
             };
             let batch = self.packer.begin(segments, self.begin.ranks as usize);
-            Attempt { order, batch, parts: BTreeMap::new() }
+            Attempt { order, batch, held: Vec::new(), parts: BTreeMap::new() }
         });
         match current.order.attempt == order.attempt && current.order.version == order.version {
             true => Ok(current),
@@ -317,6 +330,14 @@ impl Session {
     pub(super) fn is_over(&self) -> bool {
         let state = self.state();
         state.links.is_empty() && state.committing.is_none() && !state.gone.is_empty()
+    }
+
+    /// Lets the lock go when nothing can be committed any more: ranks that hang must not keep the
+    /// next life of their job from beginning.
+    fn release_if_broken(&self, state: &State) {
+        if state.broken && state.attempt.is_none() && state.committing.is_none() {
+            self.release();
+        }
     }
 
     /// Lets the job's writer lock go, as far as it is held here.
@@ -373,6 +394,21 @@ impl Session {
     }
 }
 
+impl Attempt {
+    /// Sends what was held back on its way.
+    fn let_go(&mut self) -> Result<()> {
+        for block in self.held.drain(..) {
+            match self.batch.push(block) {
+                Ok(()) => {}
+                // Sealing tells it again, to all ranks.
+                Err(error) if error.kind() != Kind::Corrupt => {}
+                Err(error) => return Err(refused(error.kind(), &error)),
+            }
+        }
+        Ok(())
+    }
+}
+
 fn settled_failed(id: AttemptId, failure: Failure, inventory: Option<&Inventory>) -> Settled {
     commit::settled(id, Err(failure), inventory)
 }
@@ -404,6 +440,19 @@ fn pack_settings(begin: &Begin) -> Result<PackSettings> {
         codec,
         filter,
     })
+}
+
+/// Starts the threads that encode and, through them, those that write, with less claim to the
+/// processor than ranks have: what the agent does can wait a little, a program cannot.
+fn start_packer(store: Arc<dyn Store>, settings: PackSettings) -> Result<SharedPacker> {
+    let start = move || {
+        // Where it is refused the threads are as any others.
+        let _ = rustix::process::nice(NICE);
+        SharedPacker::new(store, settings)
+    };
+    let starting = std::thread::Builder::new().name("sf-start".into()).spawn(start);
+    let started = starting.map_err(Error::os("start a thread"))?.join();
+    started.map_err(|_| refused(Kind::Bug, &"starting the encoders panicked"))
 }
 
 fn open_store(begin: &Begin) -> Result<Arc<dyn Store>> {

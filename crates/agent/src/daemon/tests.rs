@@ -8,9 +8,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use standfast_commit::Order;
-use standfast_format::{
-    AttemptId, HashKind, JobId, SegmentId, Stats, StoreHeader, Version, name,
-};
+use standfast_format::{AttemptId, HashKind, JobId, SegmentId, Stats, StoreHeader, Version, name};
 use standfast_store::{DirStore, Lock, LockGuard, Options, Store};
 
 use super::Daemon;
@@ -91,8 +89,7 @@ impl Client {
 
 fn store(dir: &Path) -> (DirStore, LockGuard) {
     let store = DirStore::open(dir.join("store"), &Options::default()).unwrap();
-    let header =
-        StoreHeader { id: JobId([4; 16]), job: "j".into(), key: [0; 32], created_ns: 0 };
+    let header = StoreHeader { id: JobId([4; 16]), job: "j".into(), key: [0; 32], created_ns: 0 };
     let _ = store.put_new(name::STORE, &header.encode());
     let lock = store.lock(Lock::Writer).unwrap();
     (store, lock)
@@ -121,7 +118,8 @@ const ORDER: Order = Order { version: Version(1), attempt: AttemptId([3; 8]), ta
 
 fn block(unit: u32, pages: u32) -> Request {
     let (stream, hashes) = (SegmentId([5; 16]), vec![0; pages.min(64) as usize * 16]);
-    Request::Block(Block { order: ORDER, stream, number: 0, unit, pages, elem: 0, hashes })
+    let block = Block { order: ORDER, stream, number: 0, unit, pages, elem: 0, hashes };
+    Request::Blocks(vec![block])
 }
 
 #[test]
@@ -209,8 +207,7 @@ fn hostile_units_and_images_harm_only_their_own_checkpoint() {
     assert!(settled.outcome.is_err() && settled.manifests.is_empty());
     client.say(&Request::Leave);
     assert!(matches!(client.hear(), Some(Reply::Left)));
-    let left: Vec<String> =
-        store.list("").unwrap().into_iter().map(|object| object.name).collect();
+    let left: Vec<String> = store.list("").unwrap().into_iter().map(|object| object.name).collect();
     assert_eq!(left, [name::STORE]);
 }
 
@@ -225,6 +222,26 @@ fn an_agent_without_work_ends_and_another_can_begin() {
         assert!(crate::status(&place).is_err());
     }
     crate::flush(&place, "/anything").unwrap();
+}
+
+#[test]
+fn a_rank_that_hangs_does_not_keep_the_lock_of_one_that_died() {
+    let world = world();
+    let (store, lock) = store(world.dir.path());
+    let begin = Begin { ranks: 2, ..wanted(world.dir.path()) };
+    let mut first = Client::begin(&world.place, begin, &lock);
+    assert!(matches!(first.hear(), Some(Reply::Joined { .. })));
+    let mut second = Client::new(&world.place);
+    second.say(&Request::Join { token: Token([1; 16]), rank: 1 });
+    assert!(matches!(second.hear(), Some(Reply::Joined { .. })));
+    drop(lock);
+    drop(first);
+    while crate::status(&world.place).unwrap().sessions[0].connected > 1 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    while store.lock(Lock::Writer).is_err() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 #[test]

@@ -615,11 +615,9 @@ impl Capturer {
         let streams = if self.agency.link.is_some() { self.ranks as u64 } else { 1 };
         let segment_bytes = (self.config.segment.0 / streams).max(self.config.block.0);
         let batch = match &self.agency.link {
-            Some(link) => Sink::Agent(standfast_agent::Batch::begin(
-                link,
-                order,
-                self.config.hash.bytes(),
-            )),
+            Some(link) => {
+                Sink::Agent(standfast_agent::Batch::begin(link, order, self.config.hash.bytes()))
+            }
             None => {
                 let packer = self.packer.as_ref().expect("prepared");
                 Sink::Own(packer.begin_as(settings, writing(&self.config)))

@@ -249,8 +249,7 @@ impl CommitSettings {
         let place = (sealed.sequence, team.size() as u32);
         // Step 3.
         let Sealed { regions, table, stats, started, .. } = sealed;
-        let draft =
-            standfast_commit::Draft { rank: team.rank(), regions, table, stats, started };
+        let draft = standfast_commit::Draft { rank: team.rank(), regions, table, stats, started };
         let part = self.publisher.write_image(order, draft, &segments.concat());
         let part = part.map_err(Error::from);
         let own_error = part.as_ref().err().cloned();

@@ -158,4 +158,3 @@ impl Ticket {
         Ok(self.link.settled(self.attempt)?)
     }
 }
-
