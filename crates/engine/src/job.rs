@@ -445,15 +445,22 @@ impl Core {
         ready: Result<()>,
         board: &Board,
     ) -> Result<Version> {
-        self.check_agent()?;
-        let inventory = self.inventory.as_ref().expect("settled");
         let cells = self.cells.clone();
         let held = ready.and_then(|()| crate::protected::hold_all(&cells));
-        let (held, wanted) = match held {
-            Ok(held) => (Some(held), choose(version, inventory)),
+        let (held, ready) = match held {
+            Ok(held) => (Some(held), Ok(())),
             Err(error) => (None, Err(error)),
         };
-        let order = agree_on_attempt(&self.team, wanted)?;
+        let lost = self.capturer().agent_lost();
+        let wanted = ready.and_then(|()| choose(version, self.inventory()));
+        let (mut order, agent_lost) = agree_on_attempt(&self.team, wanted, lost.is_some())?;
+        if agent_lost {
+            self.dismiss_agent(lost)?;
+            // The store may hold more than this rank knew.
+            let wanted = choose(version, self.inventory());
+            order = agree_on_attempt(&self.team, wanted, false)?.0;
+        }
+        let inventory = self.inventory.as_ref().expect("settled");
         let version = order.version;
         let newest = inventory.checkpoints.first();
         let sequence = newest.map_or(1, |manifest| manifest.sequence + 1);
@@ -482,16 +489,8 @@ impl Core {
 }
 
 impl Core {
-    /// Goes on without the agent if any rank has lost it. Collective where there is one.
-    fn check_agent(&mut self) -> Result<()> {
-        if !self.capturer().has_agent() {
-            return Ok(());
-        }
-        let lost = self.capturer().agent_lost();
-        let [used] = self.team.all_hold([lost.is_none()])?;
-        if used {
-            return Ok(());
-        }
+    /// Goes on without the agent, which this or another rank has lost. Collective.
+    fn dismiss_agent(&mut self, lost: Option<Error>) -> Result<()> {
         let inventory = self.inventory.as_mut().expect("settled");
         // What the agent did last, the store knows, and the first rank asks for all.
         let first = self.team.is_first().then(|| {
@@ -517,19 +516,26 @@ fn choose(version: Option<Version>, inventory: &Inventory) -> Result<Version> {
     if version.0 == 0 { Err(Error::VersionZero) } else { Ok(version) }
 }
 
-/// All ranks must ask for one version; the first one's attempt and clock count.
-fn agree_on_attempt(team: &Team, wanted: Result<Version>) -> Result<Order> {
+/// All ranks must ask for one version; the first one's attempt and clock count. Also tells whether
+/// any rank has lost the agent; versions may then differ, for ranks know different things.
+fn agree_on_attempt(
+    team: &Team,
+    wanted: Result<Version>,
+    agent_lost: bool,
+) -> Result<(Order, bool)> {
     let own = wanted.and_then(|version| {
         let attempt = AttemptId(identity::bytes()?);
-        Ok(Order { version, attempt, taken_ns: identity::now_ns() })
+        Ok((Order { version, attempt, taken_ns: identity::now_ns() }, agent_lost))
     });
     let all = team.gather_all(own)?;
-    match all.iter().position(|other| other.version != all[0].version) {
-        None => Ok(all[0]),
-        Some(rank) => Err(Error::Disagree(format!(
+    let agent_lost = all.iter().any(|(_, lost)| *lost);
+    let versions: Vec<Version> = all.iter().map(|(order, _)| order.version).collect();
+    match versions.iter().position(|version| *version != versions[0]) {
+        Some(rank) if !agent_lost => Err(Error::Disagree(format!(
             "rank 0 takes checkpoint {}, rank {rank} takes checkpoint {}",
-            all[0].version, all[rank].version
+            versions[0], versions[rank]
         ))),
+        _ => Ok((all[0].0, agent_lost)),
     }
 }
 

@@ -87,9 +87,9 @@ impl Pool {
         self.grant(table);
     }
 
-    /// Whether at least half of the units are in use.
-    pub(super) fn is_half_full(&self) -> bool {
-        self.table().leases.free() <= self.memory.units() / 2
+    /// Whether at least three quarters of the units are in use.
+    pub(super) fn is_filling_up(&self) -> bool {
+        self.table().leases.free() <= self.memory.units() / 4
     }
 
     /// Units free, leased, most in use at once, and ranks waiting.

@@ -70,7 +70,7 @@ struct State {
 struct Attempt {
     order: Order,
     batch: SharedBatch,
-    /// Blocks that wait until the ranks have captured or the pool is half full: writing them now
+    /// Blocks that wait until the ranks have captured or the pool fills up: writing them now
     /// would take processor and memory from programs that stand still.
     held: Vec<Arrived>,
     parts: BTreeMap<u32, (HandOver, Instant)>,
@@ -161,7 +161,7 @@ impl Session {
         };
         attempt.batch.check(&arrived).map_err(|error| refused(error.kind(), &error))?;
         attempt.held.push(arrived);
-        match self.pool.is_half_full() {
+        match self.pool.is_filling_up() {
             true => attempt.let_go(),
             false => Ok(()),
         }

@@ -66,7 +66,7 @@ impl Capturer {
     }
 
     /// Whether the node's agent is used; the same on all ranks.
-    pub(crate) fn has_agent(&self) -> bool {
+    pub(super) fn has_agent(&self) -> bool {
         self.agency.link.is_some()
     }
 
