@@ -105,6 +105,9 @@ fn told(restarted: &Restarted) -> String {
     for region in &restarted.unclaimed {
         let _ = write!(text, "\n  region {region:?} of the checkpoint is not protected");
     }
+    for note in &restarted.notes {
+        let _ = write!(text, "\n  {note}");
+    }
     text
 }
 
@@ -240,9 +243,11 @@ mod tests {
             version: Version(3),
             passed_over: vec![("checkpoint 4".into(), "torn".into())],
             unclaimed: vec!["old".into()],
+            notes: vec!["restarted eagerly: for a reason".into()],
         };
         let expected = "restarted from checkpoint 3\n  passed over checkpoint 4: torn\n  \
-                        region \"old\" of the checkpoint is not protected";
+                        region \"old\" of the checkpoint is not protected\n  \
+                        restarted eagerly: for a reason";
         assert_eq!(told(&restarted), expected);
     }
 }

@@ -22,7 +22,7 @@ use rustix::mm::{Advice, madvise};
 
 use crate::kernel::maps::Maps;
 use crate::kernel::system_page;
-use crate::kernel::userfault::{Purpose, Userfault};
+use crate::kernel::userfault::{Event, Purpose, Userfault};
 
 /// What is done about a touched page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,7 +128,8 @@ fn serve(handle: &Userfault, stop: &OwnedFd, touched: impl Fn(usize) -> Served) 
             continue;
         }
         let over = !watched[1].revents().is_empty();
-        handle.faults(|address| {
+        handle.events(|event| {
+            let Event::Fault(address) = event else { return };
             let page = address / size * size;
             let page = page..page + size;
             match touched(address) {

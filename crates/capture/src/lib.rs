@@ -18,6 +18,7 @@
 //! ```
 
 mod absent;
+mod huge;
 mod kernel;
 mod memory;
 mod region;
@@ -25,7 +26,8 @@ mod snapshot;
 mod tracker;
 
 pub use absent::{Absent, Served, end_by_bus_error, system_page_bytes};
+pub use huge::Mender;
 pub use memory::Memory;
 pub use region::{Error, Region, Regions, Result};
-pub use snapshot::{Refused, Snapshot, Snapshots, Wanted};
+pub use snapshot::{Lost, Refused, Snapshot, Snapshots, Wait, Wanted};
 pub use tracker::{Dirty, Hashing, Mprotect, Span, Tracker, Uffd, Watch};

@@ -8,8 +8,8 @@ use std::io::{Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use rustix::mm::MapFlags;
-use standfast_capture::{Dirty, Refused, Snapshots, Span, Wanted};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
+use standfast_capture::{Dirty, Lost, Refused, Snapshot, Snapshots, Span, Wanted};
 use world::{Memory, PAGE};
 
 const POOL: usize = 1 << 20;
@@ -62,7 +62,7 @@ fn a_snapshot_is_the_state_at_the_call_while_threads_scribble() {
         }
         let reference = memory.bytes().to_vec();
         // SAFETY: the memory outlives the snapshot; the writers start after the call.
-        let mut snapshot = unsafe { snapshots.take(&wanted, &shielded, PAGE, 2) }.unwrap();
+        let snapshot = unsafe { snapshots.take(&wanted, &shielded, PAGE, 2) }.unwrap();
         std::thread::scope(|scope| {
             for seed in 1..=3 {
                 let (all, stop, written) = (memory.span(), &stop, &written);
@@ -108,7 +108,7 @@ fn few_pages_are_copied_and_only_those() {
         memory.bytes()[page * PAGE] = page as u8;
     }
     // SAFETY: the memory outlives the snapshot, and this thread writes after the call.
-    let mut snapshot = unsafe { snapshots.take(&wanted, &shielded, PAGE, 2) }.unwrap();
+    let snapshot = unsafe { snapshots.take(&wanted, &shielded, PAGE, 2) }.unwrap();
     memory.bytes().fill(9);
     let mut out = vec![0; PAGE];
     for page in chosen {
@@ -123,7 +123,7 @@ fn system_calls_wait_like_everybody_else() {
     let mut memory = Memory::filled(256);
     let wanted = [everything(memory.span())];
     // SAFETY: the memory outlives the snapshot, and this thread writes after the call.
-    let mut snapshot = unsafe { snapshots.take(&wanted, &[true], PAGE, 1) }.unwrap();
+    let snapshot = unsafe { snapshots.take(&wanted, &[true], PAGE, 1) }.unwrap();
     let (mut reader, mut writer) = std::io::pipe().unwrap();
     writer.write_all(&[7; 3 * PAGE]).unwrap();
     reader.read_exact(&mut memory.bytes()[100 * PAGE + 5..][..3 * PAGE]).unwrap();
@@ -169,4 +169,112 @@ fn memory_that_cannot_be_protected_is_refused() {
     // SAFETY: nobody writes.
     let refused = unsafe { snapshots.take(&many, &[false], PAGE, 1) }.err();
     assert_eq!(refused, Some(Refused::Pool));
+}
+
+/// Reads everything; what check says then.
+fn read_all(snapshot: &Snapshot, pages: usize) -> Result<(), Lost> {
+    let mut out = vec![0; PAGE];
+    (0..pages).for_each(|page| snapshot.read(0, page, &mut out));
+    snapshot.finish_region(0);
+    snapshot.check()
+}
+
+#[test]
+fn memory_given_back_before_it_was_read_is_noticed() {
+    let Some(snapshots) = snapshots() else { return };
+    let memory = Memory::filled(2048);
+    let wanted = [everything(memory.span())];
+    for (advice, page) in [(Advice::LinuxDontNeed, 2000), (Advice::LinuxFree, 1)] {
+        // SAFETY: the memory outlives the snapshot, and nobody writes.
+        let snapshot = unsafe { snapshots.take(&wanted, &[true], PAGE, 2) }.unwrap();
+        // SAFETY: our own memory.
+        unsafe { madvise(memory.0.add(page * PAGE).cast(), 3 * PAGE, advice).unwrap() };
+        assert_eq!(read_all(&snapshot, 2048), Err(Lost));
+    }
+    // What was read may go.
+    // SAFETY: as above.
+    let snapshot = unsafe { snapshots.take(&wanted, &[true], PAGE, 2) }.unwrap();
+    read_all(&snapshot, 2048).unwrap();
+    // SAFETY: our own memory.
+    unsafe { madvise(memory.0.cast(), memory.1, Advice::LinuxDontNeed).unwrap() };
+    snapshot.check().unwrap();
+}
+
+#[test]
+fn memory_mapped_anew_before_it_was_read_is_noticed() {
+    let Some(snapshots) = snapshots() else { return };
+    let memory = Memory::filled(2048);
+    let wanted = [everything(memory.span())];
+    // SAFETY: the memory outlives the snapshot, and nobody writes.
+    let snapshot = unsafe { snapshots.take(&wanted, &[true], PAGE, 2) }.unwrap();
+    let (flags, prot) = (MapFlags::PRIVATE | MapFlags::FIXED, ProtFlags::READ | ProtFlags::WRITE);
+    // SAFETY: replaces part of our own mapping, behind the snapshot's back.
+    unsafe { mmap_anonymous(memory.0.add(1000 * PAGE).cast(), 8 * PAGE, prot, flags).unwrap() };
+    assert_eq!(read_all(&snapshot, 2048), Err(Lost));
+}
+
+#[test]
+fn huge_pages_are_held_like_others() {
+    let Some(snapshots) = snapshots() else { return };
+    let mut memory = Memory::new(8 * 512);
+    // SAFETY: advice about our own memory.
+    unsafe { madvise(memory.0.cast(), memory.1, Advice::LinuxHugepage).unwrap() };
+    let wanted = [everything(memory.span())];
+    for round in 1..=4u8 {
+        memory.bytes().fill(round);
+        let (stop, written) = (AtomicBool::new(false), AtomicU64::new(0));
+        // SAFETY: the memory outlives the snapshot; the writers start after the call.
+        let snapshot = unsafe { snapshots.take(&wanted, &[true], PAGE, 2) }.unwrap();
+        std::thread::scope(|scope| {
+            for seed in 1..=2 {
+                let (all, stop, written) = (memory.span(), &stop, &written);
+                scope.spawn(move || scribble(all, seed * 99 + u64::from(round), stop, written));
+            }
+            while written.load(Ordering::Relaxed) < 4 {
+                std::thread::yield_now();
+            }
+            let mut out = vec![0; PAGE];
+            for page in 0..8 * 512 {
+                snapshot.read(0, page, &mut out);
+                assert!(out.iter().all(|byte| *byte == round), "{round} {page}");
+            }
+            snapshot.check().unwrap();
+            drop(snapshot);
+            stop.store(true, Ordering::Relaxed);
+        });
+    }
+}
+
+#[test]
+fn who_waits_is_told_and_may_be_let_go() {
+    let Some(snapshots) = snapshots() else { return };
+    let mut memory = Memory::filled(4096);
+    let wanted = [everything(memory.span())];
+    // SAFETY: the memory outlives the snapshot; the writer starts after the call.
+    let snapshot = unsafe { snapshots.take(&wanted, &[true], PAGE, 1) }.unwrap();
+    let bytes = memory.bytes();
+    std::thread::scope(|scope| {
+        // It fills the pool many times over: without a reader it waits, unless it is let go.
+        let writer = scope.spawn(move || bytes.fill(5));
+        let mut out = vec![0; PAGE];
+        let mut seen = 0;
+        while !writer.is_finished() {
+            for wait in snapshot.waits() {
+                for page in wait.pages.clone() {
+                    snapshot.peek(0, page, &mut out);
+                    assert!(out.iter().all(|byte| *byte == 1), "page {page}");
+                    seen += 1;
+                }
+                snapshot.end_wait(&wait);
+            }
+            std::thread::yield_now();
+        }
+        assert!(seen * PAGE >= memory_beyond(POOL), "only {seen} pages");
+    });
+    snapshot.check().unwrap();
+}
+
+/// What a writer of 4096 pages cannot put into the pool, in bytes, less one granule at each end.
+fn memory_beyond(pool: usize) -> usize {
+    4096 * PAGE - pool - (128 << 10)
 }

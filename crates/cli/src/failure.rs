@@ -138,6 +138,9 @@ impl From<standfast_store::Error> for Failure {
         match error {
             standfast_store::Error::Locked { lock: standfast_store::Lock::Writer, .. } => failure
                 .advise("a job is running there: try again when it has ended (jobs prune by themselves, see the setting 'keep')"),
+            standfast_store::Error::Locked { lock: standfast_store::Lock::Drain, .. } => {
+                failure.advise("it drains already; end that drain first if this one should go elsewhere")
+            }
             standfast_store::Error::Locked { .. } => {
                 failure.advise("a restart, verify or export is reading: try again when it has ended")
             }
@@ -164,6 +167,15 @@ impl From<standfast_restart::Error> for Failure {
                 failure.advise("without its header a store cannot be read: bring the file 'store' back from a copy")
             }
             _ => failure,
+        }
+    }
+}
+
+impl From<standfast_drain::Error> for Failure {
+    fn from(error: standfast_drain::Error) -> Self {
+        match error {
+            standfast_drain::Error::Read(error) => error.into(),
+            error => Failure::new(error.kind(), error.to_string()),
         }
     }
 }

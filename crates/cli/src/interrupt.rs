@@ -19,6 +19,11 @@ pub(crate) fn listen() {
     }
 }
 
+/// Set once an interrupt has come.
+pub(crate) fn requested() -> &'static AtomicBool {
+    &REQUESTED
+}
+
 /// Fails once an interrupt has come.
 pub(crate) fn check() -> Result<()> {
     match REQUESTED.load(Ordering::Relaxed) {

@@ -163,6 +163,40 @@ pub(crate) const PAGES: &[Page] = &[
         ],
     },
     Page {
+        command: "drain",
+        examples: &[
+            (
+                "standfast --job heat drain --to s3://bucket/ckpt --follow",
+                "beside the running job: the newest checkpoint, as often as bandwidth allows",
+            ),
+            ("standfast drain --to /lustre/me/ckpt --rate 200MB/s", "once, at most so fast"),
+            (
+                "standfast drain --to s3://bucket/ckpt --deadline 30s",
+                "before an eviction: the best of the time that is left",
+            ),
+        ],
+        next: "standfast --store s3://bucket/ckpt ls (show, verify, export, prune) looks at what arrived; standfast fetch brings it back",
+        json: &[
+            ("begins", "version, lacking_bytes"),
+            ("drained", "version, segments, from_bytes, to_bytes, seconds, paused_seconds"),
+            ("passed-over", "version, why"),
+            ("waits", "why, seconds"),
+        ],
+    },
+    Page {
+        command: "fetch",
+        examples: &[
+            (
+                "standfast --job heat fetch --from s3://bucket/ckpt",
+                "the newest, into the local store",
+            ),
+            ("standfast --job heat fetch --from /lustre/me/ckpt 12", "a given checkpoint"),
+        ],
+        next: "start the program: it restarts from what was fetched",
+        json: &[("fetched", "version, segments, from_bytes, to_bytes, seconds, paused_seconds")],
+    },
+    Page {},
+    Page {
         command: "agent",
         examples: &[
             ("standfast agent start", "usually not needed: the first rank of a job starts it"),

@@ -13,9 +13,9 @@
 
 use std::collections::HashSet;
 
-use standfast_format::{AttemptId, Kind, Level, SegmentId, Version, name};
+use standfast_format::{AttemptId, Kind, SegmentId, Version, name};
 use standfast_restart::{Damaged, Inventory};
-use standfast_store::{ObjectMeta, Store};
+use standfast_store::{Lock, ObjectMeta, Store};
 
 use crate::error::Result;
 use crate::failpoint;
@@ -70,6 +70,18 @@ pub struct Keep {
     pub drop_damaged: bool,
 }
 
+/// Checkpoints that would go but are needed by somebody now: a drain that is carrying them.
+pub fn kept_by_others(store: &dyn Store, inventory: &Inventory, keep: &Keep) -> Vec<Version> {
+    let newest = if keep.newest == 0 { usize::MAX } else { keep.newest };
+    let candidates = inventory.checkpoints.iter().skip(newest).map(|manifest| manifest.version);
+    // Who comes a moment later finds it gone and takes another.
+    let is_kept = |version: &Version| {
+        let asked = store.lock(Lock::Drop(version.0));
+        asked.is_err_and(|error| error.kind() == Kind::Busy)
+    };
+    candidates.filter(is_kept).collect()
+}
+
 /// Plans what may go, from the manifests and the listing of all objects.
 pub fn plan(inventory: &Inventory, objects: &[ObjectMeta], keep: &Keep) -> Plan {
     let newest = if keep.newest == 0 { usize::MAX } else { keep.newest };
@@ -104,7 +116,7 @@ pub fn plan(inventory: &Inventory, objects: &[ObjectMeta], keep: &Keep) -> Plan 
     for object in objects {
         if given_up.iter().any(|damaged| damaged.object == object.name) {
             plan.manifests.push(object.clone());
-        } else if let Some((version, Level::Local)) = name::parse_manifest(&object.name) {
+        } else if let Some((version, _)) = name::parse_manifest(&object.name) {
             if plan.remove.contains(&version) {
                 plan.manifests.push(object.clone());
             }
@@ -142,7 +154,7 @@ pub fn execute(store: &dyn Store, plan: &Plan) -> Result<Vec<SegmentId>> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use standfast_format::{Digest, JobId, Manifest, SegmentRef, Stats, StoreHeader};
+    use standfast_format::{Digest, JobId, Level, Manifest, SegmentRef, Stats, StoreHeader};
 
     fn manifest(sequence: u64, segments: &[u8]) -> Manifest {
         let reference = |id: &u8| SegmentRef {

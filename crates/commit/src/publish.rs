@@ -210,7 +210,7 @@ fn prune_beyond(
     replaced: bool,
     inventory: &mut Inventory,
 ) -> (Vec<SegmentId>, Result<()>) {
-    let keep = Keep { newest: keep as usize, ..Keep::default() };
+    let mut keep = Keep { newest: keep as usize, ..Keep::default() };
     let beyond = keep.newest != 0 && inventory.checkpoints.len() > keep.newest;
     if !beyond && !replaced {
         return (Vec::new(), Ok(()));
@@ -221,6 +221,7 @@ fn prune_beyond(
         Err(error) if error.kind() == Kind::Busy => return (Vec::new(), Ok(())),
         Err(error) => return (Vec::new(), Err(error.into())),
     };
+    keep.versions = prune::kept_by_others(store, inventory, &keep);
     let plan = match store.list("") {
         Ok(objects) => prune::plan(inventory, &objects, &keep),
         Err(error) => return (Vec::new(), Err(error.into())),

@@ -107,6 +107,9 @@ pub enum Error {
         /// Which one.
         owner: usize,
     },
+    /// Memory went before its state was taken in.
+    #[error("{0}; call unprotect before memory is given back, unmapped or moved")]
+    Lost(#[from] standfast_capture::Lost),
     /// The ranks called with different arguments or have different settings.
     #[error("the ranks of the job do not agree: {0}")]
     Disagree(String),
@@ -144,6 +147,7 @@ impl Error {
             Error::Config(_)
             | Error::Unfit { .. }
             | Error::Borrowed { .. }
+            | Error::Lost(_)
             | Error::Disagree(_)
             | Error::VersionZero => Kind::Invalid,
             Error::Unreachable { .. } => Kind::Unsupported,

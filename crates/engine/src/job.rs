@@ -19,8 +19,10 @@ use standfast_restart::{Inventory, Rebuild, read_header};
 use standfast_store::{Lock, LockGuard, Store};
 
 use crate::agent;
-use crate::checkpoint::capture::{Capturer, Order};
+use crate::busy;
+use crate::checkpoint::capture::Capturer;
 use crate::checkpoint::commit::{CommitSettings, Committed, Committer, Work};
+use crate::checkpoint::draft::Order;
 use crate::checkpoint::snapshot::UnderWay;
 use crate::checkpoint::told::Holdings;
 use crate::config::{Loaded, key};
@@ -297,6 +299,7 @@ impl Job {
 
     /// Takes a checkpoint and notes how long the program was held up.
     pub(crate) fn take(&self, core: &mut Core, version: Option<Version>) -> Result<Version> {
+        let _busy = busy::hold(&*self.store);
         let begun = self.since_open();
         core.settle();
         let ready = self.board.untold().map_or(Ok(()), Err);
@@ -539,9 +542,19 @@ fn agree_on_attempt(
     }
 }
 
-/// Settings that shape what ranks write together.
-const COMMON_SETTINGS: [&str; 8] =
-    ["store", "job", "page", "hash", "mode", "strategy", "threshold", "write"];
+/// Settings that shape what ranks write together, and in which calls they talk.
+const COMMON_SETTINGS: [&str; 10] = [
+    "store",
+    "job",
+    "page",
+    "hash",
+    "mode",
+    "strategy",
+    "threshold",
+    "capture",
+    "restart",
+    "write",
+];
 
 fn agree_on_settings(team: &Team, loaded: &Loaded) -> Result<()> {
     let show = |name: &str| key(name).map(|key| (key.show)(&loaded.config)).unwrap_or_default();

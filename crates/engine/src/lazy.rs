@@ -19,10 +19,11 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use standfast_capture::{Absent, Served, end_by_bus_error, system_page_bytes};
-use standfast_restart::{Failed, MemorySink, Rebuild, Sink, Stream};
+use standfast_restart::{Failed, Rebuild, Sink, Stream};
 use standfast_store::{LockGuard, keep_signals_away};
 
-use crate::error::{Error, Result};
+use crate::arrive::fill;
+use crate::error::Result;
 use crate::job::Core;
 
 /// A restart whose pages are still arriving.
@@ -47,7 +48,7 @@ struct Arrival {
 
 impl Lazy {
     /// Starts the arrival of all regions that can arrive lazily; `Err` gives the rebuild back
-    /// where none can.
+    /// where none can, and tells why.
     ///
     /// # Safety
     /// The memory of every region is mapped until the arrival is finished, and nobody uses it
@@ -56,12 +57,15 @@ impl Lazy {
         rebuild: Rebuild,
         core: &Core,
         lock: LockGuard,
-    ) -> std::result::Result<Self, Box<Rebuild>> {
+    ) -> std::result::Result<Self, (Box<Rebuild>, &'static str)> {
         let ranges: Vec<Option<Range<usize>>> =
             rebuild.image().regions.iter().map(|region| lazy_range(core, &region.name)).collect();
         let whole = (rebuild.image().page_bytes as usize).is_multiple_of(system_page_bytes());
-        if !whole || ranges.iter().all(Option::is_none) {
-            return Err(Box::new(rebuild));
+        if !whole {
+            return Err((Box::new(rebuild), "pages are smaller than the system's"));
+        }
+        if ranges.iter().all(Option::is_none) {
+            return Err((Box::new(rebuild), "no region has its pages for itself"));
         }
         let stream = rebuild.stream(|region| ranges[region].is_some());
         let arrival = Arc::new(Arrival { rebuild, stream, ranges });
@@ -71,7 +75,8 @@ impl Lazy {
         let absent = unsafe { Absent::new(absent, move |address| asked.touched(address)) };
         let Some(absent) = absent else {
             let arrival = Arc::into_inner(arrival).expect("its only other user was not started");
-            return Err(Box::new(arrival.rebuild));
+            let why = "the kernel lets this process hold up no reads (see docs/CAPTURE.md)";
+            return Err((Box::new(arrival.rebuild), why));
         };
         let shared = Arc::new(Shared { absent, arrival });
         let workers = (0..shared.arrival.rebuild.threads())
@@ -92,22 +97,8 @@ impl Lazy {
     /// As [`Lazy::start`].
     pub(crate) unsafe fn fill_others(&self, core: &Core) -> Result<()> {
         let arrival = &self.shared.as_ref().expect("until it is finished").arrival;
-        let regions = &arrival.rebuild.image().regions;
-        let others = |at: usize| {
-            arrival.ranges[at].is_none() && core.regions.get(&regions[at].name).is_some()
-        };
-        let destinations = (0..regions.len())
-            .map(|at| {
-                let own = core.regions.get(&regions[at].name).filter(|_| others(at))?;
-                // SAFETY: the caller vouches for it.
-                Some(unsafe { own.memory_mut() })
-            })
-            .collect();
-        let sink = MemorySink::new(destinations);
-        arrival
-            .rebuild
-            .rebuild(&sink, others, &std::sync::atomic::AtomicU64::new(0))
-            .map_err(|failed| Error::from(standfast_restart::Error::from(failed)))
+        // SAFETY: the caller vouches for it.
+        unsafe { fill(core, &arrival.rebuild, |at| arrival.ranges[at].is_none()) }
     }
 
     /// Waits until everything has arrived.

@@ -34,6 +34,8 @@
 
 mod agent;
 mod allocation;
+mod arrive;
+mod busy;
 mod checkpoint;
 pub mod config;
 mod error;

@@ -7,7 +7,7 @@
 //! A damaged checkpoint is passed over for the next older one, and the reason is told. One that
 //! does not fit the program is an error instead: going back further would hide a mistake.
 //!
-//! With `restart = lazy` the pages of a job of one rank arrive later ([`crate::lazy`]).
+//! With `restart = lazy` pages arrive later ([`crate::arrive`]).
 //!
 //! Invariants:
 //! - A region receives only verified pages. After an error regions hold a mixture of old and new
@@ -19,11 +19,11 @@ use standfast_format::{Image, Kind, Manifest, Rank, SegmentRef, Version};
 use standfast_restart::{Inventory, MemorySink, Rebuild, read_image};
 use standfast_store::Lock;
 
-use crate::config;
+use crate::arrive::{Arrival, eager_note};
+use crate::busy;
 use crate::error::{Error, Result};
 use crate::exchange::{Exchange, Source};
 use crate::job::{Core, Job};
-use crate::lazy::Lazy;
 use crate::team::Team;
 
 /// What a restart came back to.
@@ -35,12 +35,21 @@ pub struct Restarted {
     pub passed_over: Vec<(String, String)>,
     /// Regions of the checkpoint that the program has not protected.
     pub unclaimed: Vec<String>,
+    /// What else the program should know, such as why pages did not arrive lazily.
+    pub notes: Vec<String>,
+}
+
+/// What is to be told of a checkpoint that was read back.
+pub(crate) struct Back {
+    pub(crate) unclaimed: Vec<String>,
+    pub(crate) notes: Vec<String>,
 }
 
 impl Job {
     /// Restores every protected region from a checkpoint: the given one, or the newest that is
     /// whole. `Kind::Missing` means that there is nothing to restart from: a fresh start.
     pub fn restart(&self, version: Option<Version>) -> Result<Restarted> {
+        let _busy = busy::hold(&*self.store);
         let mut core = self.core();
         core.settle();
         core.rest_tracking();
@@ -54,8 +63,8 @@ impl Job {
         match version {
             Some(version) => {
                 let manifest = core.inventory().checkpoint(version)?.clone();
-                let unclaimed = self.restore(&mut core, &manifest)?;
-                Ok(Restarted { version, passed_over: Vec::new(), unclaimed })
+                let Back { unclaimed, notes } = self.restore(&mut core, &manifest)?;
+                Ok(Restarted { version, passed_over: Vec::new(), unclaimed, notes })
             }
             None => self.restart_newest(&mut core),
         }
@@ -71,7 +80,9 @@ impl Job {
         for manifest in inventory.checkpoints.clone() {
             let version = manifest.version;
             match self.restore(core, &manifest) {
-                Ok(unclaimed) => return Ok(Restarted { version, passed_over, unclaimed }),
+                Ok(Back { unclaimed, notes }) => {
+                    return Ok(Restarted { version, passed_over, unclaimed, notes });
+                }
                 Err(error) if passable(&core.team, &error)? => {
                     passed_over.push((format!("checkpoint {version}"), error.to_string()));
                 }
@@ -85,18 +96,29 @@ impl Job {
         Err(Error::NoneRestorable { job, reasons: passed_over })
     }
 
-    fn restore(&self, core: &mut Core, manifest: &Manifest) -> Result<Vec<String>> {
-        let unclaimed = self.read_back(core, manifest).inspect_err(|error| {
+    fn restore(&self, core: &mut Core, manifest: &Manifest) -> Result<Back> {
+        let back = self.read_back(core, manifest).inspect_err(|error| {
             // What one rank finds damaged no rank may lean on, and all must agree on that.
             if is_of_segment(error) || core.team.size() > 1 {
                 core.distrust(manifest);
             }
         })?;
         self.pace().start_again(self.since_open());
-        Ok(unclaimed)
+        Ok(back)
     }
 
-    fn read_back(&self, core: &mut Core, manifest: &Manifest) -> Result<Vec<String>> {
+    fn read_back(&self, core: &mut Core, manifest: &Manifest) -> Result<Back> {
+        let why_eager = match self.arrive(core, manifest)? {
+            Arrival::Begun(back) => return Ok(back),
+            Arrival::None(why) => why,
+        };
+        let unclaimed = self.read_back_eagerly(core, manifest)?;
+        let notes = why_eager.iter().map(|why| eager_note(why)).collect();
+        Ok(Back { unclaimed, notes })
+    }
+
+    /// Fills memory before it returns; ranks hand each other the pages that they keep for others.
+    fn read_back_eagerly(&self, core: &mut Core, manifest: &Manifest) -> Result<Vec<String>> {
         let team = &core.team;
         let (rank, size) = (team.rank(), team.size());
         let threads = self.restart_threads();
@@ -121,21 +143,7 @@ impl Job {
         let proven = hashes.and_then(|hashes| Ok(unproven.prove(hashes)?));
         let served = exchange.as_ref().map_or(Ok(()), Exchange::check);
         let rebuild = team.agree(served.and(proven))?;
-        let unclaimed = rebuild
-            .image()
-            .regions
-            .iter()
-            .filter(|region| core.regions.get(&region.name).is_none())
-            .map(|region| region.name.clone())
-            .collect();
-        let rebuild = match self.arrive(core, rebuild)? {
-            Arriving::Lazily(lazy) => {
-                drop(exchange);
-                core.lazy = Some(lazy);
-                return Ok(unclaimed);
-            }
-            Arriving::Now(rebuild) => *rebuild,
-        };
+        let unclaimed = unclaimed(core, &rebuild);
         let regions = &rebuild.image().regions;
         let destinations = regions
             .iter()
@@ -160,25 +168,6 @@ impl Job {
         drop(exchange);
         core.restored(rebuild);
         Ok(unclaimed)
-    }
-
-    /// Lets pages arrive behind the program's back, where that is asked for and possible.
-    fn arrive(&self, core: &Core, rebuild: Rebuild) -> Result<Arriving> {
-        let config = &self.config().config;
-        if config.restart == config::Restart::Eager || core.team.size() > 1 {
-            return Ok(Arriving::Now(Box::new(rebuild)));
-        }
-        let lock = self.store.lock(Lock::ReadShared)?;
-        // SAFETY: `protect` obliges raw regions to stay mapped until `unprotect`, which waits, and
-        // to be left alone during this call; the cells of safe regions are held for writing.
-        match unsafe { Lazy::start(rebuild, core, lock) } {
-            Ok(lazy) => {
-                // SAFETY: as above.
-                unsafe { lazy.fill_others(core) }?;
-                Ok(Arriving::Lazily(lazy))
-            }
-            Err(rebuild) => Ok(Arriving::Now(rebuild)),
-        }
     }
 
     /// Size of a region of this rank in a checkpoint.
@@ -257,16 +246,17 @@ impl Job {
     }
 
     /// Each thread waits for the disk half of its time: as many as reads shall be in flight.
-    fn restart_threads(&self) -> usize {
+    pub(crate) fn restart_threads(&self) -> usize {
         let config = &self.config().config;
         config.io_threads.max(config.threads())
     }
 }
 
-/// How the pages of a proven image come back.
-enum Arriving {
-    Now(Box<Rebuild>),
-    Lazily(Lazy),
+/// The regions of an image that the program has not protected.
+pub(crate) fn unclaimed(core: &Core, rebuild: &Rebuild) -> Vec<String> {
+    let regions = rebuild.image().regions.iter();
+    let left = regions.filter(|region| core.regions.get(&region.name).is_none());
+    left.map(|region| region.name.clone()).collect()
 }
 
 /// Whether an older checkpoint may do better: no rank's failure is of a kind that going back would
@@ -295,7 +285,7 @@ fn agree_on_version(core: &Core, version: Option<Version>) -> Result<()> {
 }
 
 /// A restart brings every rank back to its own image.
-fn check_ranks(manifest: &Manifest, size: usize) -> Result<()> {
+pub(crate) fn check_ranks(manifest: &Manifest, size: usize) -> Result<()> {
     if manifest.ranks as usize == size {
         return Ok(());
     }
@@ -317,7 +307,7 @@ fn no_region(version: Version, region: &str) -> Error {
 }
 
 /// Every protected region must be in the image, with its size.
-fn check_fit(core: &Core, image: &Image) -> Result<()> {
+pub(crate) fn check_fit(core: &Core, image: &Image) -> Result<()> {
     for region in core.regions.iter() {
         let unfit = |why: String| Err(Error::Unfit { version: image.version, why });
         match image.region(region.name()) {

@@ -1,8 +1,8 @@
 //! Checkpoints that do not stop the program: each is the state at its call, whatever is written
 //! while it is taken in.
 
+use std::sync::RwLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Barrier, RwLock};
 
 use standfast::{Job, Level, Version};
 
@@ -171,28 +171,4 @@ fn shared_memory_is_captured_with_the_program_stopped_and_that_is_told() {
         job.restart(Some(Version(round))).unwrap();
         assert_eq!(memory[77].load(Ordering::Relaxed), round);
     }
-}
-
-#[test]
-fn several_ranks_stop_and_say_so() {
-    let dir = tempfile::tempdir().unwrap();
-    let barrier = Barrier::new(2);
-    standfast_comm::run_threads(2, |comm| {
-        let text = |text: &str| text.to_owned();
-        let settings = [
-            (text("store"), text(dir.path().to_str().unwrap())),
-            (text("job"), text("many")),
-            (text("capture"), text("cow")),
-        ];
-        let loaded = standfast::config::Loaded::load(&settings).unwrap();
-        let job = Job::open_comm(loaded, &comm).unwrap();
-        let array = job.alloc::<u64>("array", 4096).unwrap();
-        array.write().fill(5);
-        let version = job.checkpoint(None).unwrap();
-        array.write().fill(6);
-        assert!(noted(&job, version));
-        job.restart(Some(version)).unwrap();
-        assert!(array.read().iter().all(|word| *word == 5));
-        barrier.wait();
-    });
 }

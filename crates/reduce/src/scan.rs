@@ -153,11 +153,12 @@ pub trait Consume {
     /// Takes a page that is not what it was.
     fn changed(&mut self, page: Changed<'_>) -> Result<PageRef, Self::Error>;
 
-    /// Takes a page of a region of which nothing is known, and fills in its hash, as of a whole
-    /// page filled up with zeros.
+    /// Takes a page of which nothing is known, by region and number, and fills in its hash, as of
+    /// a whole page filled up with zeros.
     fn unseen(
         &mut self,
         region: usize,
+        page: usize,
         bytes: &[u8],
         hash: &mut [u8],
     ) -> Result<PageRef, Self::Error>;
@@ -212,8 +213,8 @@ impl Scanner {
         self.page_bytes
     }
 
-    /// Hashes a page of which is known whether it is zero.
-    pub(crate) fn hash_or_zero(&self, bytes: &[u8], zero: bool, out: &mut [u8]) {
+    /// Hashes a page, as of a whole one filled up with zeros, of which is known whether it is zero.
+    pub fn hash_or_zero(&self, bytes: &[u8], zero: bool, out: &mut [u8]) {
         match zero {
             true => out.copy_from_slice(&self.zero_hash),
             false => self.hash_page(bytes, out),
@@ -291,7 +292,7 @@ impl Scanner {
             if at >= known && !zero {
                 let next = ((at + 1) * self.page_bytes).min(target.bytes.len());
                 fetch_ahead(&target.bytes[next..]);
-                *place = consumer.unseen(region, bytes, hash)?;
+                *place = consumer.unseen(region, at, bytes, hash)?;
                 continue;
             }
             let mut fresh = [0u8; standfast_format::HASH_BYTES_MAX];
@@ -534,7 +535,13 @@ mod tests {
             Ok(PageRef::ZERO)
         }
 
-        fn unseen(&mut self, region: usize, bytes: &[u8], hash: &mut [u8]) -> Result<PageRef, ()> {
+        fn unseen(
+            &mut self,
+            region: usize,
+            _: usize,
+            bytes: &[u8],
+            hash: &mut [u8],
+        ) -> Result<PageRef, ()> {
             self.scanner.hash_page(bytes, hash);
             self.changed(Changed { region, page: 0, bytes, hash, zero: false })
         }

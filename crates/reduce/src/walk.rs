@@ -71,7 +71,7 @@ impl Scanner {
     ) -> Result<(), C::Error> {
         let zero = is_zero(bytes);
         if !seen && !zero {
-            *place = consumer.unseen(region, bytes, hash)?;
+            *place = consumer.unseen(region, page, bytes, hash)?;
             return Ok(());
         }
         let mut fresh = [0u8; standfast_format::HASH_BYTES_MAX];

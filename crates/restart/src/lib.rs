@@ -17,7 +17,7 @@ mod slots;
 pub use error::{Error, Result};
 pub use inventory::{Damaged, Inventory, read_header, read_image};
 pub use plan::{EXTENT_BYTES_MAX, Extent, Piece, plan, plan_all};
-pub use rebuild::{Failed, Rebuild, Stream, Unproven, check_segment};
+pub use rebuild::{Failed, Rebuild, Stream, Unproven, WholeBlock, check_segment, each_block};
 pub use remote::Slots;
 pub use sink::{CheckSink, MemorySink, Sink};
 pub use slots::SlotReader;

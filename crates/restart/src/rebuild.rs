@@ -182,7 +182,7 @@ impl Rebuild {
         work(self.threads, &extents, |extent, worker: &mut Worker| {
             let reader = self.readers[extent.segment as usize].as_ref().expect("planned");
             worker.read(reader, extent)?;
-            worker.decode(reader, extent, &self.hasher, |piece, bytes| {
+            worker.decode(reader, extent, &self.hasher, |piece, _, bytes| {
                 let offset = u64::from(piece.page) * page_bytes;
                 sink.pages(piece.region as usize, offset, bytes).map_err(Failed::Sink)?;
                 done.fetch_add(bytes.len() as u64, Ordering::Relaxed);
@@ -336,7 +336,7 @@ pub fn check_segment(
                     Err(_) => worker.read(reader, &one),
                 };
                 let outcome = outcome.and_then(|()| {
-                    worker.decode(reader, &one, &hasher, |_, _| Ok::<(), Error>(()))
+                    worker.decode(reader, &one, &hasher, |_, _, _| Ok::<(), Error>(()))
                 });
                 if let Err(error) = outcome {
                     damaged(error);
@@ -346,6 +346,39 @@ pub fn check_segment(
             Ok(())
         });
     let Ok(()) = checked else { unreachable!("findings are reported, not returned") };
+}
+
+/// A block as it is stored, and what it holds, every page verified.
+pub struct WholeBlock<'a> {
+    /// Its number.
+    pub number: u32,
+    /// Its stored bytes.
+    pub stored: &'a [u8],
+    /// Its pages.
+    pub raw: &'a [u8],
+}
+
+/// Hands every block of a segment to several threads, each with a state of its own. `before` is
+/// called before each stretch of the file is read. The first failure ends it.
+pub fn each_block<S, E: From<Error> + Send>(
+    reader: &SegmentReader,
+    header: &StoreHeader,
+    threads: usize,
+    state: impl Fn() -> S + Sync,
+    before: impl Fn() -> std::result::Result<(), E> + Sync,
+    each: impl Fn(&mut S, WholeBlock<'_>) -> std::result::Result<(), E> + Sync,
+) -> std::result::Result<(), E> {
+    let hasher = PageHasher::new(reader.index().hash, &header.key);
+    let extents = plan_all(reader);
+    work(threads.max(1), &extents, |extent, own: &mut (Worker, Option<S>)| {
+        before()?;
+        let (worker, own) = own;
+        let own = own.get_or_insert_with(&state);
+        worker.read(reader, extent)?;
+        worker.decode(reader, extent, &hasher, |piece, stored, raw| {
+            each(own, WholeBlock { number: piece.block, stored, raw })
+        })
+    })
 }
 
 fn one_block(reader: &SegmentReader, piece: Piece) -> Extent {
@@ -387,7 +420,7 @@ impl Worker {
         reader: &SegmentReader,
         extent: &Extent,
         hasher: &PageHasher,
-        mut take: impl FnMut(&Piece, &[u8]) -> std::result::Result<(), E>,
+        mut take: impl FnMut(&Piece, &[u8], &[u8]) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {
         let page_bytes = reader.index().page_bytes as usize;
         let buf = self.buf.as_ref().expect("an extent was read");
@@ -412,7 +445,7 @@ impl Worker {
                 let from = piece.first as usize * page_bytes;
                 let bytes = &raw[from..from + piece.pages as usize * page_bytes];
                 verify(reader, hasher, reader.first_slot(number) + piece.first, bytes)?;
-                take(piece, bytes)?;
+                take(piece, stored, bytes)?;
             }
         }
         Ok(())

@@ -98,23 +98,59 @@ pub trait Store: Send + Sync + fmt::Debug {
     fn free_bytes(&self) -> Result<Option<u64>>;
 }
 
-/// Who may do what at the same time. Writer and reader locks are independent of each other.
+/// Who may do what at the same time. Locks of different [places](Lock::place) are independent of
+/// each other; at one place any number may hold a shared lock, or one an exclusive lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Lock {
     /// One job, or one prune: whoever adds objects. Exclusive.
     Writer,
-    /// Restart, verify, export: whoever needs objects to stay. Any number at once.
+    /// Restart, verify, export: whoever needs objects to stay. Shared.
     ReadShared,
-    /// Prune while it removes: no reader may be there.
+    /// Prune while it removes: no reader may be there. Exclusive.
     ReadExclusive,
+    /// One drain at a time. Exclusive.
+    Drain,
+    /// A rank that stores a checkpoint or restarts: a drain steps aside. Shared. Object stores grant
+    /// it and [`Lock::Idle`] always: nobody drains from there, and a lock that outlives a killed
+    /// rank would hold up whoever does.
+    Busy,
+    /// For a drain that asks whether anybody is [busy](Lock::Busy). Exclusive.
+    Idle,
+    /// The objects of one checkpoint are needed: prune leaves it alone. Shared.
+    Keep(u64),
+    /// For prune that asks whether anybody [keeps](Lock::Keep) a checkpoint. Exclusive.
+    Drop(u64),
+}
+
+impl Lock {
+    /// Where locks meet: only those of one place can be in each other's way.
+    pub fn place(self) -> String {
+        match self {
+            Lock::Writer => "lock.writer".into(),
+            Lock::ReadShared | Lock::ReadExclusive => "lock.reader".into(),
+            Lock::Drain => "lock.drain".into(),
+            Lock::Busy | Lock::Idle => "lock.busy".into(),
+            Lock::Keep(version) | Lock::Drop(version) => format!("lock.keep.{version}"),
+        }
+    }
+
+    /// Whether several can hold it at once.
+    pub fn is_shared(self) -> bool {
+        matches!(self, Lock::ReadShared | Lock::Busy | Lock::Keep(_))
+    }
 }
 
 impl fmt::Display for Lock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Lock::Writer => "the writer lock",
-            Lock::ReadShared | Lock::ReadExclusive => "the reader lock",
-        })
+        match self {
+            Lock::Writer => f.write_str("the writer lock"),
+            Lock::ReadShared | Lock::ReadExclusive => f.write_str("the reader lock"),
+            Lock::Drain => f.write_str("the drain lock"),
+            Lock::Busy | Lock::Idle => f.write_str("the lock of busy ranks"),
+            Lock::Keep(version) | Lock::Drop(version) => {
+                write!(f, "the lock of checkpoint {version}")
+            }
+        }
     }
 }
 

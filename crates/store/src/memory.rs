@@ -22,9 +22,14 @@ pub struct MemoryStore {
 #[derive(Debug, Default)]
 struct State {
     objects: BTreeMap<String, Arc<[u8]>>,
-    writer: bool,
-    readers: usize,
-    reader_exclusive: bool,
+    locks: BTreeMap<String, Holders>,
+}
+
+/// Who holds the locks of a place.
+#[derive(Debug, Default)]
+struct Holders {
+    shared: usize,
+    exclusive: bool,
 }
 
 impl MemoryStore {
@@ -99,19 +104,14 @@ impl Store for MemoryStore {
 
     fn lock(&self, lock: Lock) -> Result<LockGuard> {
         let mut state = self.state();
-        let free = match lock {
-            Lock::Writer => !state.writer,
-            Lock::ReadShared => !state.reader_exclusive,
-            Lock::ReadExclusive => !state.reader_exclusive && state.readers == 0,
-        };
-        if !free {
+        let holders = state.locks.entry(lock.place()).or_default();
+        if holders.exclusive || (!lock.is_shared() && holders.shared > 0) {
             let holder = holder::this_process();
             return Err(Error::Locked { lock, store: STORE.to_owned(), holder });
         }
-        match lock {
-            Lock::Writer => state.writer = true,
-            Lock::ReadShared => state.readers += 1,
-            Lock::ReadExclusive => state.reader_exclusive = true,
+        match lock.is_shared() {
+            true => holders.shared += 1,
+            false => holders.exclusive = true,
         }
         Ok(LockGuard::new(lock, Held { store: self.clone(), lock }))
     }
@@ -129,10 +129,13 @@ struct Held {
 impl Drop for Held {
     fn drop(&mut self) {
         let mut state = self.store.state();
-        match self.lock {
-            Lock::Writer => state.writer = false,
-            Lock::ReadShared => state.readers -= 1,
-            Lock::ReadExclusive => state.reader_exclusive = false,
+        let Some(holders) = state.locks.get_mut(&self.lock.place()) else { return };
+        match self.lock.is_shared() {
+            true => holders.shared -= 1,
+            false => holders.exclusive = false,
+        }
+        if holders.shared == 0 && !holders.exclusive {
+            state.locks.remove(&self.lock.place());
         }
     }
 }

@@ -278,3 +278,17 @@ fn two_processes_on_one_store() {
     assert_eq!(store.list("").unwrap().len(), 2);
     assert_eq!(files(&dir.path().join("segments")), [""; 0]);
 }
+
+#[test]
+fn busy_ranks_are_seen_by_a_drain() {
+    let dir = TempDir::new().unwrap();
+    let store = open(dir.path());
+    drop(store.lock(Lock::Idle).unwrap());
+    let one = store.lock(Lock::Busy).unwrap();
+    let two = store.lock(Lock::Busy).unwrap();
+    expect_kind(store.lock(Lock::Idle), Kind::Busy);
+    drop(one);
+    expect_kind(store.lock(Lock::Idle), Kind::Busy);
+    drop(two);
+    drop(store.lock(Lock::Idle).unwrap());
+}

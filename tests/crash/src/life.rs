@@ -15,6 +15,7 @@ pub struct Worker {
     dir: String,
     seed: u64,
     threads: u32,
+    cow: bool,
 }
 
 /// How the worker takes checkpoints.
@@ -66,7 +67,12 @@ impl Worker {
     /// A worker on a directory.
     pub fn new(exe: impl AsRef<Path>, setup: &Setup<'_>) -> Self {
         let exe = exe.as_ref().to_owned();
-        Self { exe, dir: setup.dir.into(), seed: setup.seed, threads: setup.threads }
+        Self { exe, dir: setup.dir.into(), seed: setup.seed, threads: setup.threads, cow: false }
+    }
+
+    /// The same, with or without snapshots that are taken in while the program goes on.
+    pub fn with_cow(self, cow: bool) -> Self {
+        Self { cow, ..self }
     }
 
     fn start(&self, verb: &str, rest: &[&str]) -> Running {
@@ -78,6 +84,9 @@ impl Worker {
             if name.to_string_lossy().starts_with("STANDFAST_") {
                 command.env_remove(name);
             }
+        }
+        if self.cow {
+            command.env("STANDFAST_CAPTURE", "cow").env("STANDFAST_COW_POOL", "1MiB");
         }
         let mut child = command.spawn().expect("the worker can be started");
         let out = BufReader::new(child.stdout.take().expect("it is piped"));

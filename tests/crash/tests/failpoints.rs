@@ -26,10 +26,10 @@ fn seed() -> u64 {
 }
 
 /// For each point: in which step each passage happened.
-fn trace() -> BTreeMap<String, Vec<u64>> {
+fn trace(cow: bool) -> BTreeMap<String, Vec<u64>> {
     let dir = tempfile::tempdir().unwrap();
     let setup = Setup { dir: dir.path().to_str().unwrap(), seed: seed(), threads: 1 };
-    let ended = Worker::new(EXE, &setup).trace(STEPS);
+    let ended = Worker::new(EXE, &setup).with_cow(cow).trace(STEPS);
     assert!(ended.status.success(), "{}", ended.status);
     let mut passages: BTreeMap<String, Vec<u64>> = BTreeMap::new();
     for line in ended.lines {
@@ -51,10 +51,10 @@ fn chosen(steps: &[u64]) -> Vec<u64> {
 }
 
 /// One death and what it left behind.
-fn die_and_check(point: Point<'_>) {
+fn die_and_check(point: Point<'_>, cow: bool) {
     let dir = tempfile::tempdir().unwrap();
     let setup = Setup { dir: dir.path().to_str().unwrap(), seed: seed(), threads: 1 };
-    let worker = Worker::new(EXE, &setup);
+    let worker = Worker::new(EXE, &setup).with_cow(cow);
     let facts = die(&worker, STEPS, point, Facts::default());
     worker.check(facts, &format!("killed at {point:?}"));
 }
@@ -69,7 +69,16 @@ fn die(worker: &Worker, steps: u64, point: Point<'_>, before: Facts) -> Facts {
 
 #[test]
 fn a_kill_at_every_failpoint_loses_nothing() {
-    let passages = trace();
+    kill_at_every_failpoint(false);
+}
+
+#[test]
+fn a_kill_at_every_failpoint_of_a_snapshot_loses_nothing() {
+    kill_at_every_failpoint(true);
+}
+
+fn kill_at_every_failpoint(cow: bool) {
+    let passages = trace(cow);
     for point in points() {
         assert!(passages.contains_key(point), "nobody passes the failpoint {point}");
     }
@@ -77,7 +86,7 @@ fn a_kill_at_every_failpoint_loses_nothing() {
         .flat_map(|point| chosen(&passages[point]).into_iter().map(move |nth| (point, nth)))
         .collect();
     println!("{} deaths at {} points", cases.len(), passages.len());
-    in_parallel(&cases, |case| die_and_check(*case));
+    in_parallel(&cases, |case| die_and_check(*case, cow));
 }
 
 /// A crash, and another one while the next life clears up after it.

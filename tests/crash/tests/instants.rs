@@ -20,11 +20,21 @@ const EARLY: u64 = 4;
 
 #[test]
 fn a_kill_at_any_instant_loses_nothing() {
+    kill_at_instants(false);
+}
+
+/// The program then writes on while its previous state is still being taken in.
+#[test]
+fn a_kill_at_any_instant_of_a_snapshot_loses_nothing() {
+    kill_at_instants(true);
+}
+
+fn kill_at_instants(cow: bool) {
     let kills = setting("STANDFAST_TEST_KILLS", 24);
     let seed = setting("STANDFAST_TEST_SEED", 1);
     let dir = tempfile::tempdir().unwrap();
     let setup = Setup { dir: dir.path().to_str().unwrap(), seed, threads: 2 };
-    let worker = Worker::new(EXE, &setup);
+    let worker = Worker::new(EXE, &setup).with_cow(cow);
     let mut state = seed;
     let (mut facts, mut checkpoints) = (Facts::default(), 0);
     for kill in 0..kills {

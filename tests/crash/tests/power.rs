@@ -25,7 +25,7 @@ fn mounted(kind: &str, image: &Path) -> Result<Mounted, String> {
     Ok(mounted)
 }
 
-fn power_loss(kind: &str) {
+fn power_loss(kind: &str, cow: bool) {
     let images = tempfile::tempdir().unwrap();
     let disk = match mounted(kind, &images.path().join("disk")) {
         Ok(disk) => disk,
@@ -33,7 +33,7 @@ fn power_loss(kind: &str) {
     };
     let seed = setting("STANDFAST_TEST_SEED", 1);
     let setup = Setup { dir: disk.path().to_str().unwrap(), seed, threads: 2 };
-    let worker = Worker::new(EXE, &setup);
+    let worker = Worker::new(EXE, &setup).with_cow(cow);
     let mut facts = Facts::default();
     let mut lost = 0;
     for style in [Style::Waiting, Style::Overlapping, Style::Waiting] {
@@ -58,10 +58,15 @@ fn power_loss(kind: &str) {
 
 #[test]
 fn what_was_acknowledged_survives_power_loss_on_xfs() {
-    power_loss("xfs");
+    power_loss("xfs", false);
 }
 
 #[test]
 fn what_was_acknowledged_survives_power_loss_on_ext4() {
-    power_loss("ext4");
+    power_loss("ext4", false);
+}
+
+#[test]
+fn what_was_acknowledged_of_snapshots_survives_power_loss() {
+    power_loss("xfs", true);
 }

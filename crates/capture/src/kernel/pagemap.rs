@@ -7,7 +7,8 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 
 use linux_raw_sys::general::{
-    PAGE_IS_WRITTEN, PM_SCAN_CHECK_WPASYNC, PM_SCAN_WP_MATCHING, page_region, pm_scan_arg,
+    PAGE_IS_HUGE, PAGE_IS_WRITTEN, PM_SCAN_CHECK_WPASYNC, PM_SCAN_WP_MATCHING, page_region,
+    pm_scan_arg,
 };
 
 use super::system_page;
@@ -69,6 +70,28 @@ impl Pagemap {
             from = next;
         }
         true
+    }
+
+    /// Whether a range of whole huge pages is mapped by huge pages.
+    pub(crate) fn is_huge(&self, range: Range<usize>) -> bool {
+        let mut found = page_region { start: 0, end: 0, categories: 0 };
+        let mut call = pm_scan_arg {
+            size: size_of::<pm_scan_arg>() as u64,
+            flags: 0,
+            start: range.start as u64,
+            end: range.end as u64,
+            walk_end: 0,
+            vec: &raw mut found as u64,
+            vec_len: 1,
+            max_pages: 0,
+            category_inverted: 0,
+            category_mask: u64::from(PAGE_IS_HUGE),
+            category_anyof_mask: 0,
+            return_mask: u64::from(PAGE_IS_HUGE),
+        };
+        // SAFETY: the structure is the one this call uses; `vec` has one entry.
+        let count = unsafe { libc::ioctl(self.0.as_raw_fd(), PAGEMAP_SCAN, &raw mut call) };
+        count == 1 && (found.start as usize..found.end as usize) == range
     }
 
     /// Calls for every page of a range of whole pages that holds nothing of this process's own:

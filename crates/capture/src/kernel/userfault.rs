@@ -8,9 +8,10 @@ use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use linux_raw_sys::general::{
-    UFFD_API, UFFD_EVENT_PAGEFAULT, UFFD_FEATURE_WP_ASYNC, UFFD_FEATURE_WP_UNPOPULATED,
-    UFFD_USER_MODE_ONLY, UFFDIO_REGISTER_MODE_MISSING, UFFDIO_REGISTER_MODE_WP, uffd_msg,
-    uffdio_api, uffdio_copy, uffdio_range, uffdio_register, uffdio_writeprotect, uffdio_zeropage,
+    UFFD_API, UFFD_EVENT_PAGEFAULT, UFFD_EVENT_REMOVE, UFFD_FEATURE_EVENT_REMOVE,
+    UFFD_FEATURE_WP_ASYNC, UFFD_FEATURE_WP_UNPOPULATED, UFFD_USER_MODE_ONLY,
+    UFFDIO_REGISTER_MODE_MISSING, UFFDIO_REGISTER_MODE_WP, uffd_msg, uffdio_api, uffdio_copy,
+    uffdio_range, uffdio_register, uffdio_writeprotect, uffdio_zeropage,
 };
 use linux_raw_sys::ioctl::{
     UFFDIO_API, UFFDIO_COPY, UFFDIO_REGISTER, UFFDIO_UNREGISTER, UFFDIO_WAKE, UFFDIO_WRITEPROTECT,
@@ -21,8 +22,17 @@ use linux_raw_sys::ioctl::{
 const WRITEPROTECT_MODE_WP: u64 = 1;
 /// Protected in steps: other threads' page faults wait no longer than one step takes.
 const STEP: usize = 64 << 20;
-/// Faults read by one call.
-const FAULTS: usize = 64;
+/// Events read by one call.
+const EVENTS: usize = 64;
+
+/// What a handle tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// Somebody is held up at this address.
+    Fault(usize),
+    /// The program is about to give the contents of this range back. It waits until this is read.
+    Removed(Range<usize>),
+}
 
 /// What a handle is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +62,7 @@ impl Userfault {
         };
         let features = match purpose {
             Purpose::NoteWrites => UFFD_FEATURE_WP_ASYNC | UFFD_FEATURE_WP_UNPOPULATED,
-            Purpose::HoldWrites => UFFD_FEATURE_WP_UNPOPULATED,
+            Purpose::HoldWrites => UFFD_FEATURE_WP_UNPOPULATED | UFFD_FEATURE_EVENT_REMOVE,
             Purpose::Missing => 0,
         };
         let mut api = uffdio_api { api: u64::from(UFFD_API), features: features.into(), ioctls: 0 };
@@ -89,13 +99,11 @@ impl Userfault {
 
     /// Protects a range of whole registered pages against writes.
     pub(crate) fn protect(&self, range: &Range<usize>) -> io::Result<()> {
-        range.clone().step_by(STEP).try_for_each(|from| {
-            let step = from..(from + STEP).min(range.end);
-            self.write_protect(&step, WRITEPROTECT_MODE_WP)
-        })
+        steps(range).try_for_each(|step| again(|| self.write_protect(&step, WRITEPROTECT_MODE_WP)))
     }
 
-    /// Lets writes to a range through, and wakes who waits for that.
+    /// Lets writes to a range through, and wakes who waits for that. `EAGAIN` while the program
+    /// changes its mappings and waits for that to be read.
     pub(crate) fn release(&self, range: &Range<usize>) -> io::Result<()> {
         self.write_protect(range, 0)
     }
@@ -103,7 +111,7 @@ impl Userfault {
     fn write_protect(&self, range: &Range<usize>, mode: u64) -> io::Result<()> {
         let mut protect = uffdio_writeprotect { range: kernel_range(range), mode };
         // SAFETY: the structure is the one this call reads.
-        again(|| unsafe { control(&self.0, UFFDIO_WRITEPROTECT, &mut protect) })
+        unsafe { control(&self.0, UFFDIO_WRITEPROTECT, &mut protect) }
     }
 
     /// Brings missing pages from `source` and wakes who waits; false if one of them is there.
@@ -134,21 +142,36 @@ impl Userfault {
         let _ = unsafe { control(&self.0, UFFDIO_WAKE, &mut range) };
     }
 
-    /// Addresses of the faults that wait to be told; empty if there is none now.
-    pub(crate) fn faults(&self, mut each: impl FnMut(usize)) {
+    /// What waits to be told; nothing if there is nothing now.
+    pub(crate) fn events(&self, mut each: impl FnMut(Event)) {
         // SAFETY: a message is plain numbers, for which zeros are valid.
-        let mut messages: [uffd_msg; FAULTS] = unsafe { std::mem::zeroed() };
+        let mut messages: [uffd_msg; EVENTS] = unsafe { std::mem::zeroed() };
         let room = size_of_val(&messages);
         // SAFETY: the array has this room, and the kernel writes whole messages.
         let got = unsafe { libc::read(self.0.as_raw_fd(), messages.as_mut_ptr().cast(), room) };
         let got = usize::try_from(got).unwrap_or(0) / size_of::<uffd_msg>();
         for message in &messages[..got] {
-            if u32::from(message.event) == UFFD_EVENT_PAGEFAULT {
-                // SAFETY: the event says which member is meant.
-                each(unsafe { message.arg.pagefault.address } as usize);
+            match u32::from(message.event) {
+                UFFD_EVENT_PAGEFAULT => {
+                    // SAFETY: the event says which member is meant.
+                    each(Event::Fault(unsafe { message.arg.pagefault.address } as usize));
+                }
+                UFFD_EVENT_REMOVE => {
+                    // SAFETY: as above.
+                    let gone = unsafe { message.arg.remove };
+                    each(Event::Removed(gone.start as usize..gone.end as usize));
+                }
+                _ => {}
             }
         }
     }
+}
+
+/// Cuts a range into steps, where huge pages stay whole.
+pub(crate) fn steps(range: &Range<usize>) -> impl Iterator<Item = Range<usize>> + use<> {
+    let Range { start, end } = range.clone();
+    (start / STEP..end.div_ceil(STEP))
+        .map(move |at| (at * STEP).max(start)..((at + 1) * STEP).min(end))
 }
 
 impl AsFd for Userfault {

@@ -10,6 +10,9 @@ use super::Wanted;
 use super::pool::Pool;
 use crate::tracker::Dirty;
 
+/// Less is copied by the calling thread alone: sooner done than another is started.
+const ALONE_BYTES_MAX: usize = 1 << 20;
+
 /// What to copy where; nothing is copied before [`Plan::run`].
 pub(super) struct Plan<'a> {
     pool: &'a Pool,
@@ -73,7 +76,8 @@ impl<'a> Plan<'a> {
     /// # Safety
     /// What is to be copied is mapped, and nobody writes to it meanwhile.
     pub(super) unsafe fn run(&self, threads: usize) {
-        let share = self.moves.len().div_ceil(threads.max(1)).max(1);
+        let threads = if self.end < ALONE_BYTES_MAX { 1 } else { threads.max(1) };
+        let share = self.moves.len().div_ceil(threads).max(1);
         let work = |part: &[(usize, usize, usize)]| {
             for (from, bytes, to) in part {
                 // SAFETY: the caller vouches for the source; each place in the pool was reserved
@@ -93,15 +97,15 @@ impl<'a> Plan<'a> {
 }
 
 impl Copies {
-    /// The number of a page's copy, looked for from `from` on.
-    pub(super) fn find(&self, page: usize, from: usize) -> usize {
-        let Some(pages) = &self.pages else { return page };
-        let ahead = pages[from..].iter().position(|copied| *copied as usize == page);
-        from + ahead.expect("only wanted pages are read, in ascending order")
-    }
-
-    /// Where a copy lies in the pool.
-    pub(super) fn place(&self, number: usize) -> usize {
+    /// Where the copy of a page lies in the pool.
+    ///
+    /// # Panics
+    /// If the page was not wanted.
+    pub(super) fn place(&self, page: usize) -> usize {
+        let number = match &self.pages {
+            None => page,
+            Some(pages) => pages.binary_search(&(page as u32)).expect("only wanted pages are read"),
+        };
         self.start + number * self.page_bytes
     }
 }

@@ -43,6 +43,12 @@ const COPIED_BYTES_MAX: usize = 256 << 10;
 /// At least one byte of so many of the pool is kept for writers that must not wait.
 const WRITERS_SHARE: usize = 4;
 
+/// Memory of a snapshot was given back, unmapped or mapped anew before it was read: what was read
+/// may not be the state at the call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("protected memory was given back or mapped anew while its state was being taken in")]
+pub struct Lost;
+
 /// Why there is no snapshot; the program must be stopped instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -145,20 +151,12 @@ impl Snapshots {
             ranges.push(inner);
         }
         let slots_from = plan.end();
-        let raised = std::thread::scope(|scope| {
-            let shield = &self.shield;
-            let raising = scope.spawn(move || shield.raise(ranges, slots_from));
-            // SAFETY: the caller vouches for the memory.
-            unsafe { plan.run(threads) };
-            raising.join().expect("raising the shield does not panic")
-        });
+        // Nothing is protected yet: these are the bytes at the ends, and regions of few changes.
+        // SAFETY: the caller vouches for the memory.
+        unsafe { plan.run(threads) };
+        let raised = self.shield.raise(&ranges, slots_from, threads);
         raised.then_some(()).ok_or(Refused::Memory)?;
-        Ok(Snapshot {
-            snapshots: Arc::clone(self),
-            kept,
-            page_bytes,
-            cursors: vec![0; wanted.len()],
-        })
+        Ok(Snapshot { snapshots: Arc::clone(self), kept, page_bytes })
     }
 }
 
@@ -172,27 +170,31 @@ pub struct Snapshot {
     snapshots: Arc<Snapshots>,
     kept: Vec<Kept>,
     page_bytes: usize,
-    /// By region, the place from which on nothing was read yet.
-    cursors: Vec<usize>,
 }
 
 impl Snapshot {
-    /// Reads a wanted page of a region. Pages are read in ascending order: what lies before is
-    /// given up.
+    /// Reads a wanted page of a region, and gives up what lies before: pages are read in ascending
+    /// order.
     ///
     /// # Panics
-    /// If the page was not wanted.
-    pub fn read(&mut self, region: usize, page: usize, out: &mut [u8]) {
+    /// If the page was not wanted, or was given up.
+    pub fn read(&self, region: usize, page: usize, out: &mut [u8]) {
+        if let Kept::Shielded { span, first, .. } = &self.kept[region] {
+            self.snapshots.shield.give_up(*first, span.start + page * self.page_bytes);
+        }
+        self.peek(region, page, out);
+    }
+
+    /// Reads a wanted page of a region, and keeps everything.
+    ///
+    /// # Panics
+    /// If the page was not wanted, or was given up.
+    pub fn peek(&self, region: usize, page: usize, out: &mut [u8]) {
         let Snapshots { pool, shield } = &*self.snapshots;
-        let cursor = &mut self.cursors[region];
         match &self.kept[region] {
-            Kept::Copied(copies) => {
-                *cursor = copies.find(page, *cursor);
-                pool.read(copies.place(*cursor), out);
-            }
+            Kept::Copied(copies) => pool.read(copies.place(page), out),
             Kept::Shielded { span, first, ends, copies } => {
                 let start = span.start + page * self.page_bytes;
-                shield.give_up(*first, start);
                 let wanted = start..start + out.len();
                 for (end, copy) in ends.iter().zip(copies) {
                     let part = wanted.start.max(end.start)..wanted.end.min(end.end);
@@ -216,10 +218,57 @@ impl Snapshot {
         }
     }
 
+    /// Lets writers go on wherever no page of a region is needed any more.
+    pub fn keep_only(&self, region: usize, needed: impl Fn(Range<usize>) -> bool) {
+        let Kept::Shielded { span, first, .. } = &self.kept[region] else { return };
+        let pages = |addresses| pages_at(*span, self.page_bytes, addresses);
+        self.snapshots.shield.give_up_unless(*first, |addresses| needed(pages(addresses)));
+    }
+
+    /// Who waits for pages to be given up: regions, and pages with what identifies the wait.
+    pub fn waits(&self) -> Vec<Wait> {
+        let waiting = self.snapshots.shield.waiting();
+        let wait = |(range, addresses): (usize, Range<usize>)| {
+            let of = |kept: &Kept| matches!(kept, Kept::Shielded { first, .. } if *first == range);
+            let region = self.kept.iter().position(of)?;
+            let Kept::Shielded { span, .. } = &self.kept[region] else { return None };
+            let pages = pages_at(*span, self.page_bytes, addresses.clone());
+            Some(Wait { region, pages, range, addresses })
+        };
+        waiting.into_iter().filter_map(wait).collect()
+    }
+
+    /// Ends a wait: its pages are read no more.
+    pub fn end_wait(&self, wait: &Wait) {
+        self.snapshots.shield.let_go(wait.range, &wait.addresses);
+    }
+
+    /// Whether what was read is the state at the call. Asked when everything was read.
+    pub fn check(&self) -> Result<(), Lost> {
+        self.snapshots.shield.is_whole().then_some(()).ok_or(Lost)
+    }
+
     /// Whether a region was protected as a whole.
     pub fn is_shielded(&self, region: usize) -> bool {
         matches!(self.kept[region], Kept::Shielded { .. })
     }
+}
+
+/// Somebody who cannot write before pages are given up.
+#[derive(Clone, Debug)]
+pub struct Wait {
+    /// Which region.
+    pub region: usize,
+    /// Which pages of it.
+    pub pages: Range<usize>,
+    range: usize,
+    addresses: Range<usize>,
+}
+
+/// The pages of a region that lie at addresses, wholly or in part.
+fn pages_at(span: Span, page_bytes: usize, addresses: Range<usize>) -> Range<usize> {
+    let first = (addresses.start.max(span.start) - span.start) / page_bytes;
+    first..(addresses.end.min(span.end()) - span.start).div_ceil(page_bytes)
 }
 
 impl Drop for Snapshot {

@@ -26,7 +26,8 @@ impl Uffd {
     /// Asks the kernel for it; `None` where it is missing or forbidden.
     pub fn new() -> Option<Self> {
         let handle = Userfault::open(Purpose::NoteWrites)?;
-        let tracker = Self { handle, pagemap: Pagemap::open().ok()? };
+        let pagemap = Pagemap::open().ok()?;
+        let tracker = Self { handle, pagemap };
         tracker.works().then_some(tracker)
     }
 

@@ -135,11 +135,10 @@ fn a_watch_leaves_busy_regions_to_hashing() {
         let who = tracker.name();
         let (mut quiet, mut busy) = (Memory::filled(512), Memory::filled(512));
         let spans = [quiet.span(), busy.span()];
-        let mut watch = Watch::new(tracker, false);
+        let mut watch = Watch::new(tracker, Some(4));
         assert_eq!(watch.collect(&spans, PAGE), [Dirty::All, Dirty::All]);
         for span in watch.to_arm(&spans) {
-            let watched = watch.arm(span);
-            watch.armed(span, watched);
+            watch.start(span);
         }
         assert!(watch.to_arm(&spans).is_empty());
         quiet.bytes()[5 * PAGE] = 2;

@@ -2,6 +2,7 @@
 //! here. What helps people further (examples, JSON lines, exit codes) is in [`crate::manual`].
 
 pub(crate) mod agent;
+mod drain;
 mod plan;
 mod quantity;
 mod run;
@@ -11,6 +12,7 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use crate::manual;
+pub(crate) use drain::{DrainArgs, FetchArgs};
 pub(crate) use plan::PlanArgs;
 pub(crate) use run::{RestartFrom, RunArgs};
 
@@ -60,6 +62,10 @@ pub(crate) enum Command {
     Export(ExportArgs),
     /// Remove old checkpoints and what only they needed
     Prune(PruneArgs),
+    /// Carry checkpoints to global storage, beside the running job or after its death
+    Drain(DrainArgs),
+    /// Bring a checkpoint back from global storage
+    Fetch(FetchArgs),
     /// Print every effective setting and where it came from
     Config(ConfigArgs),
     /// Start, ask or end the agent that writes for all ranks of this node

@@ -6,6 +6,7 @@ mod completions;
 mod config;
 mod demo;
 mod diff;
+mod drain;
 mod export;
 mod ls;
 mod man;
@@ -35,6 +36,8 @@ pub(crate) fn run(cli: &Cli, output: &Output) -> Result<ExitCode> {
         Command::Diff(args) => diff::run(global, args, output),
         Command::Export(args) => export::run(global, args, output),
         Command::Prune(args) => prune::run(global, args, output),
+        Command::Drain(args) => drain::drain(global, args, output),
+        Command::Fetch(args) => drain::fetch(global, args, output),
         Command::Config(args) => config::run(global, args, output),
         Command::Agent(args) => agent::run(global, args, output),
         Command::Bench(args) => bench::run(args, output),

@@ -3,6 +3,7 @@
 mod agent;
 mod damage;
 mod demo;
+mod drain;
 mod export;
 mod fixture;
 mod looking;

@@ -28,9 +28,10 @@ use standfast_format::{Level, RegionImage, SegmentId, SegmentRef, Stats, Version
 use standfast_restart::Inventory;
 use standfast_store::keep_signals_away;
 
-use super::capture::{Draft, Order};
+use super::draft::{Draft, Order};
 use super::sink::{Pending, Ticket};
 use super::told::{Holdings, Told};
+use crate::busy;
 use crate::error::{Error, Result};
 use crate::progress::{Board, Progress};
 use crate::report::Report;
@@ -81,6 +82,8 @@ struct Sealed {
 enum Step {
     /// The other ranks must be asked, which the thread may not.
     Sealed(Box<Sealed>),
+    /// The other ranks must be told that there is no draft of this version.
+    Failed(Version, Error),
     Settled(Box<Settled>),
 }
 
@@ -88,14 +91,17 @@ enum Step {
 pub(crate) enum Work {
     Draft(Box<Draft>),
     /// A snapshot of this version, from which the draft is still to be made.
-    Snapshot(Version, Box<dyn FnOnce() -> Result<Draft> + Send>),
+    Snapshot(Version, TakeIn),
 }
 
+/// Makes a draft of a snapshot, together with the other ranks where a thread may talk to them.
+pub(crate) type TakeIn = Box<dyn FnOnce(Option<&Team>) -> Result<Draft> + Send>;
+
 impl Work {
-    fn draft(self) -> std::result::Result<Draft, (Version, Error)> {
+    fn draft(self, team: Option<&Team>) -> std::result::Result<Draft, (Version, Error)> {
         match self {
             Work::Draft(draft) => Ok(*draft),
-            Work::Snapshot(version, take_in) => take_in().map_err(|error| (version, error)),
+            Work::Snapshot(version, take_in) => take_in(team).map_err(|error| (version, error)),
         }
     }
 }
@@ -117,7 +123,12 @@ impl Committer {
         let run = move || {
             keep_signals_away();
             for (work, sequence, mut inventory) in queue {
+                let _busy = busy::hold(&*own.publisher.store);
                 let step = own.step(work, sequence, team.as_ref(), &mut inventory);
+                let step = match &team {
+                    Some(team) => Step::Settled(Box::new(own.finish(team, step, &mut inventory))),
+                    None => step,
+                };
                 if done.send((step, inventory)).is_err() {
                     return;
                 }
@@ -145,11 +156,7 @@ impl Committer {
     /// not talk to other ranks.
     pub(crate) fn settle(&self, team: &Team) -> (Settled, Inventory) {
         let (step, mut inventory) = self.steps.recv().expect("the committer answers every draft");
-        let settled = match step {
-            Step::Settled(settled) => *settled,
-            Step::Sealed(sealed) => self.settings.conclude(team, *sealed, &mut inventory),
-        };
-        (settled, inventory)
+        (self.settings.finish(team, step, &mut inventory), inventory)
     }
 }
 
@@ -178,6 +185,15 @@ fn seal(unsealed: &mut Sealed, pending: standfast_pack::Pending) {
 }
 
 impl CommitSettings {
+    /// What is left of a step. Collective unless it is settled.
+    fn finish(&self, team: &Team, step: Step, inventory: &mut Inventory) -> Settled {
+        match step {
+            Step::Settled(settled) => *settled,
+            Step::Sealed(sealed) => self.conclude(team, *sealed, inventory),
+            Step::Failed(version, error) => self.fail(team, version, error),
+        }
+    }
+
     /// What the thread does with its work.
     fn step(
         &self,
@@ -186,10 +202,10 @@ impl CommitSettings {
         team: Option<&Team>,
         inventory: &mut Inventory,
     ) -> Step {
-        let draft = match work.draft() {
+        let draft = match work.draft(team) {
             Ok(draft) => draft,
             Err((version, error)) => {
-                return Step::Settled(Box::new(self.settled(version, Vec::new(), Err(error))));
+                return Step::Failed(version, error);
             }
         };
         let Draft { order, started, pending, foreign, regions, table, stats, notes } = draft;
@@ -212,10 +228,7 @@ impl CommitSettings {
                     notes,
                 };
                 seal(&mut sealed, pending);
-                match team {
-                    Some(team) => self.conclude(team, sealed, inventory),
-                    None => return Step::Sealed(Box::new(sealed)),
-                }
+                return Step::Sealed(Box::new(sealed));
             }
         };
         Step::Settled(Box::new(settled))
@@ -229,6 +242,13 @@ impl CommitSettings {
         // Whoever waits for this checkpoint must not wait for ever.
         let outcome = catch_unwind(committing).unwrap_or(Err(Error::Broken { what: "committing" }));
         self.settled(version, begun, outcome)
+    }
+
+    /// The news that a snapshot could not be taken in. Collective: the others have come to step 2.
+    fn fail(&self, team: &Team, version: Version, error: Error) -> Settled {
+        let told = team.gather_all::<Vec<SegmentRef>>(Err(error.clone()));
+        let error = told.err().unwrap_or(error);
+        self.settled(version, Vec::new(), Err(error))
     }
 
     fn commit(

@@ -20,7 +20,8 @@ use standfast_agent::{HandOver, Link, Settled, StreamPlace};
 use standfast_commit::{Moved, relocate};
 use standfast_format::{Digest, Image, Rank, SegmentId, SegmentRef};
 
-use super::capture::{Capturer, Draft, elapsed_ns};
+use super::capture::Capturer;
+use super::draft::{Draft, elapsed_ns};
 use super::sharing::Sharing;
 use super::sink::{Pending, Stage, Ticket};
 use crate::config::Mode;

@@ -23,9 +23,12 @@
 pub(crate) mod capture;
 pub(crate) mod commit;
 mod describe;
+pub(crate) mod draft;
 mod handing;
 mod sharing;
 mod sink;
 pub(crate) mod snapshot;
+mod stop;
 mod storing;
+mod together;
 pub(crate) mod told;

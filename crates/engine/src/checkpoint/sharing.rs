@@ -3,10 +3,15 @@
 //! Data: scan -> [`Candidates`]: hashes of new pages, each once, and where they are in memory ->
 //! the strategy's assignment -> this rank stores its own, and refers to the others'.
 
-use standfast_comm::Comm;
+use std::convert::Infallible;
+use std::ops::Range;
+
+use standfast_comm::{Comm, Concurrency};
 use standfast_format::{SegmentId, SegmentIndex};
 use standfast_reduce::collective::{Exact, HomeIndex, Strategy, Threshold, TopK};
-use standfast_reduce::{Catalog, Found, PageRef, Scanner, Target};
+use standfast_reduce::{
+    Catalog, Changed, Consume, Fetch, Fetched, Found, PageRef, Scanner, Target,
+};
 
 use crate::config::{self, Config, Mode};
 use crate::error::Result;
@@ -47,6 +52,14 @@ impl Sharing {
 
     pub(super) fn is_on(&self) -> bool {
         !matches!(self, Sharing::Off)
+    }
+
+    /// Why pages can only be captured while the program is stopped, if that is so.
+    pub(super) fn needs_stop(&self, team: &Team) -> Option<&'static str> {
+        let beside = team.comm().concurrency() == Concurrency::AnyThread;
+        (self.is_on() && !beside).then_some(
+            "the ranks share pages, and only the program's own thread may talk to other ranks",
+        )
     }
 
     /// # Panics
@@ -135,28 +148,29 @@ impl Candidates {
         catalog: &mut Catalog,
         targets: &mut [Target<'_>],
     ) -> Self {
-        // A segment that never exists: slots are the candidates' numbers.
-        let number = catalog.open_segment(SegmentId([0; 16]));
-        let mut places = Vec::new();
-        let scanned = scanner.scan::<std::convert::Infallible>(targets, |page| {
-            if page.zero {
-                return Ok(PageRef::ZERO);
-            }
-            Ok(match catalog.find_or_enter(page.hash) {
-                Found::Known(place) => place,
-                Found::Entered(place) => {
-                    places.push((page.region as u32, page.page as u32));
-                    place
-                }
-            })
-        });
-        let Ok(()) = scanned;
-        let hashes = catalog.withdraw_segment();
-        Self { hashes, hash_bytes: scanner.hash_bytes(), places, number }
+        Gathering::run(scanner, catalog, |gathering| {
+            scanner.scan(targets, |page| gathering.changed(page))
+        })
+    }
+
+    /// The same for pages that must be fetched.
+    pub(super) fn gather_fetched(
+        scanner: &Scanner,
+        catalog: &mut Catalog,
+        targets: &mut [Fetched<'_>],
+        source: &mut impl Fetch,
+    ) -> Self {
+        Gathering::run(scanner, catalog, |gathering| {
+            scanner.walk_fetched(targets, source, gathering)
+        })
     }
 
     pub(super) fn hashes(&self) -> &[u8] {
         &self.hashes
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.places.len()
     }
 
     pub(super) fn hash(&self, candidate: u32) -> &[u8] {
@@ -169,9 +183,73 @@ impl Candidates {
         (region as usize, page as usize)
     }
 
+    /// The candidates among the pages of a region.
+    pub(super) fn within(&self, region: usize, pages: Range<usize>) -> Range<u32> {
+        let before = |page: usize| {
+            let end = (region as u32, page as u32);
+            self.places.partition_point(|place| *place < end) as u32
+        };
+        before(pages.start)..before(pages.end)
+    }
+
     /// The candidate that a position names, if it names one.
     pub(super) fn find(&self, page: PageRef) -> Option<usize> {
         let (number, slot) = page.stored()?;
         (number == self.number).then_some(slot as usize)
+    }
+}
+
+/// Candidates in the making.
+struct Gathering<'a> {
+    scanner: &'a Scanner,
+    catalog: &'a mut Catalog,
+    places: Vec<(u32, u32)>,
+}
+
+impl<'a> Gathering<'a> {
+    fn run(
+        scanner: &'a Scanner,
+        catalog: &'a mut Catalog,
+        scan: impl FnOnce(&mut Self) -> std::result::Result<(), Infallible>,
+    ) -> Candidates {
+        // A segment that never exists: slots are the candidates' numbers.
+        let number = catalog.open_segment(SegmentId([0; 16]));
+        let mut gathering = Self { scanner, catalog, places: Vec::new() };
+        let Ok(()) = scan(&mut gathering);
+        let Self { catalog, places, .. } = gathering;
+        let hashes = catalog.withdraw_segment();
+        Candidates { hashes, hash_bytes: scanner.hash_bytes(), places, number }
+    }
+
+    fn find(&mut self, region: usize, page: usize, hash: &[u8]) -> PageRef {
+        match self.catalog.find_or_enter(hash) {
+            Found::Known(place) => place,
+            Found::Entered(place) => {
+                self.places.push((region as u32, page as u32));
+                place
+            }
+        }
+    }
+}
+
+impl Consume for Gathering<'_> {
+    type Error = Infallible;
+
+    fn changed(&mut self, page: Changed<'_>) -> std::result::Result<PageRef, Infallible> {
+        Ok(match page.zero {
+            true => PageRef::ZERO,
+            false => self.find(page.region, page.page, page.hash),
+        })
+    }
+
+    fn unseen(
+        &mut self,
+        region: usize,
+        page: usize,
+        bytes: &[u8],
+        hash: &mut [u8],
+    ) -> std::result::Result<PageRef, Infallible> {
+        self.scanner.hash_or_zero(bytes, false, hash);
+        Ok(self.find(region, page, hash))
     }
 }

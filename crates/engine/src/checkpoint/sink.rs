@@ -12,35 +12,35 @@ use crate::error::{Error, Result};
 /// The pages of one checkpoint on their way.
 pub(super) enum Sink<'a> {
     Own(Batch<'a>),
-    Agent(standfast_agent::Batch<'a>),
+    Agent(standfast_agent::Batch<'a>, Arc<Link>, AttemptId),
 }
 
 impl Sink<'_> {
     pub(super) fn open_segment(&mut self, id: SegmentId, size_hint: Option<u64>) {
         match self {
             Sink::Own(batch) => batch.open_segment(id, size_hint),
-            Sink::Agent(batch) => batch.open_stream(id),
+            Sink::Agent(batch, ..) => batch.open_stream(id),
         }
     }
 
     pub(super) fn slots(&self) -> Option<u32> {
         match self {
             Sink::Own(batch) => batch.slots(),
-            Sink::Agent(batch) => batch.slots(),
+            Sink::Agent(batch, ..) => batch.slots(),
         }
     }
 
     pub(super) fn push(&mut self, page: &[u8], hash: &[u8], elem: u8) -> Result<()> {
         match self {
             Sink::Own(batch) => Ok(batch.push(page, hash, elem)?),
-            Sink::Agent(batch) => Ok(batch.push(page, hash, elem)?),
+            Sink::Agent(batch, ..) => Ok(batch.push(page, hash, elem)?),
         }
     }
 
     pub(super) fn stage(&mut self, page: &[u8], elem: u8, hash: &mut [u8]) -> Result<()> {
         match self {
             Sink::Own(batch) => Ok(batch.stage(page, elem, hash)?),
-            Sink::Agent(batch) => Ok(batch.stage(page, elem, hash)?),
+            Sink::Agent(batch, ..) => Ok(batch.stage(page, elem, hash)?),
         }
     }
 
@@ -50,7 +50,7 @@ impl Sink<'_> {
                 batch.keep_staged();
                 Ok(())
             }
-            Sink::Agent(batch) => Ok(batch.keep_staged()?),
+            Sink::Agent(batch, ..) => Ok(batch.keep_staged()?),
         }
     }
 
@@ -59,7 +59,7 @@ impl Sink<'_> {
         match self {
             Sink::Own(batch) => batch.end_piece(),
             // Pieces of all sizes share units.
-            Sink::Agent(_) => {}
+            Sink::Agent(..) => {}
         }
     }
 
@@ -70,17 +70,16 @@ impl Sink<'_> {
                 Ok(())
             }
             // Hashes went along with the blocks.
-            Sink::Agent(batch) => Ok(batch.close_stream()?),
+            Sink::Agent(batch, ..) => Ok(batch.close_stream()?),
         }
     }
 
-    /// Ends the capture; `link` is the agent's, where it is the agent's.
-    pub(super) fn finish(self, link: Option<&Arc<Link>>, attempt: AttemptId) -> Pending {
+    /// Ends the capture.
+    pub(super) fn finish(self) -> Pending {
         match self {
             Sink::Own(batch) => Pending::Own(batch.finish()),
-            Sink::Agent(batch) => {
+            Sink::Agent(batch, link, attempt) => {
                 let standfast_agent::Handed { streams, pages } = batch.finish();
-                let link = Arc::clone(link.expect("a batch of the agent has its link"));
                 let stage = Stage::Captured;
                 Pending::Agent(Ticket { link, attempt, streams, pages, stage })
             }

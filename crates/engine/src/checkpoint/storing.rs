@@ -22,8 +22,7 @@ pub(super) struct Storing<'a> {
     pub(super) elements: Vec<u8>,
     pub(super) catalog: &'a mut Catalog,
     pub(super) batch: Sink<'a>,
-    /// The page stored last, by region and page where known: what does not follow it begins a
-    /// piece.
+    /// The page stored last, by region and page: what does not follow it begins a piece.
     pub(super) last: Option<(usize, usize)>,
     pub(super) mode: Mode,
     pub(super) slots_max: u32,
@@ -40,7 +39,7 @@ impl Consume for Storing<'_> {
         if self.mode.finds_equal() && page.zero {
             return Ok(PageRef::ZERO);
         }
-        self.follow(page.region, Some(page.page));
+        self.follow(page.region, page.page);
         self.make_room()?;
         match self.find_or_enter(page.hash) {
             Found::Known(place) => {
@@ -54,8 +53,14 @@ impl Consume for Storing<'_> {
         }
     }
 
-    fn unseen(&mut self, region: usize, bytes: &[u8], hash: &mut [u8]) -> Result<PageRef> {
-        self.follow(region, None);
+    fn unseen(
+        &mut self,
+        region: usize,
+        page: usize,
+        bytes: &[u8],
+        hash: &mut [u8],
+    ) -> Result<PageRef> {
+        self.follow(region, page);
         self.make_room()?;
         self.batch.stage(bytes, self.elements[region], hash)?;
         match self.find_or_enter(hash) {
@@ -79,17 +84,19 @@ impl Storing<'_> {
         Place { segment, slot }
     }
 
-    /// Ends the piece before a page that does not follow it. Pages of unseen regions come one
-    /// after another; `page` is `None` for them.
-    fn follow(&mut self, region: usize, page: Option<usize>) {
-        let follows = self.last.is_some_and(|(last_region, last_page)| {
-            last_region == region && page.is_none_or(|page| page == last_page + 1)
-        });
+    /// So many pages are still to come.
+    pub(super) fn expect_pages(&mut self, pages: usize) {
+        self.catalog.reserve(pages);
+        self.expected_bytes = pages as u64 * self.segment_bytes / u64::from(self.slots_max);
+    }
+
+    /// Ends the piece before a page that does not follow it.
+    fn follow(&mut self, region: usize, page: usize) {
+        let follows = page > 0 && self.last == Some((region, page - 1));
         if !follows {
             self.batch.end_piece();
         }
-        let next = self.last.filter(|_| follows).map_or(0, |(_, last)| last + 1);
-        self.last = Some((region, page.unwrap_or(next)));
+        self.last = Some((region, page));
     }
 
     fn find_or_enter(&mut self, hash: &[u8]) -> Found {

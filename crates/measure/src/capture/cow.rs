@@ -7,7 +7,7 @@ use std::time::Duration;
 use standfast::{Job, Level};
 
 use super::tracker::touch;
-use super::{Ground, LETTER, millis};
+use super::{Ground, LETTER, Mapped, millis};
 use crate::Measured;
 use crate::figure::{Bar, Better, Error, Figure, Result, Setting, timed};
 use crate::memory;
@@ -24,6 +24,7 @@ const SHARES: [(&str, usize, f64); 4] =
 pub(super) fn measure(
     setting: &Setting,
     ground: &mut Ground,
+    mapped: Mapped,
     each: &mut dyn FnMut(Measured),
 ) -> Result<()> {
     let dir = tempfile::tempdir_in(&setting.dir)
@@ -43,18 +44,28 @@ pub(super) fn measure(
     // SAFETY: the memory outlives its protection, and this thread does not write during calls.
     unsafe { job.protect("memory", start, bytes, 8)? };
     let first = blocked(&job)?;
-    each(Measured::Figure(share_figure(ground, "the first", first)));
+    each(Measured::Figure(share_figure(ground, &format!("the first{}", mapped.suffix()), first)));
     for (percent, every, goal) in SHARES {
-        let mut least = Duration::MAX;
+        let (mut least, mut most) = (Duration::MAX, Duration::ZERO);
         for _ in 0..setting.rounds.max(3) {
             if every < usize::MAX {
                 touch(&mut ground.memory, every);
             }
-            least = least.min(blocked(&job)?);
+            let time = blocked(&job)?;
+            (least, most) = (least.min(time), most.max(time));
         }
-        let name = format!("cow blocked, {percent} % changed, share of memcpy");
-        each(Measured::Figure(share_figure(ground, &format!("{percent} % changed"), least)));
-        each(Measured::Bar(ground.bar(name, least, goal)));
+        let what = format!("{percent} % changed{}", mapped.suffix());
+        each(Measured::Figure(share_figure(ground, &what, least)));
+        // The first time that so much changes it is copied, from then on it is protected.
+        each(Measured::Figure(share_figure(ground, &format!("{what}, the longest"), most)));
+        if mapped == Mapped::Huge {
+            let name = format!("cow blocked, {what}, share of memcpy");
+            each(Measured::Bar(ground.bar(name, least, goal)));
+        }
+    }
+    if mapped == Mapped::Small {
+        job.unprotect("memory")?;
+        return Ok(job.close()?);
     }
     rewritten(&job, ground)?;
     if let (Some(before), Some(after)) = (before, memory::resident()) {

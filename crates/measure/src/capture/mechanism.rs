@@ -6,24 +6,27 @@ use std::time::Duration;
 
 use standfast_capture::{Dirty, Mprotect, Snapshots, Span, Tracker, Wanted};
 
-use super::{Ground, PAGE, millis};
+use super::{Ground, Mapped, PAGE, millis};
 use crate::Measured;
 use crate::figure::{Figure, timed};
 
 const POOL: usize = 128 << 20;
+/// How many protect small pages.
+const THREADS: usize = 2;
 /// What a snapshot copies at a time.
 const GRANULE: usize = 64 << 10;
 const WRITES: usize = 1500;
 
-pub(super) fn measure(ground: &mut Ground, each: &mut dyn FnMut(Measured)) {
+pub(super) fn measure(ground: &mut Ground, mapped: Mapped, each: &mut dyn FnMut(Measured)) {
     let memory = &mut ground.memory;
     let ways = [
-        ("userfaultfd", by_userfaultfd(memory), "copies 16 pages at once"),
+        ("userfaultfd", by_userfaultfd(memory), "copies 16 pages at once, or a huge page"),
         ("mprotect", by_mprotect(memory), "a signal a page, and its copy"),
         ("forked child", by_fork(memory), "the kernel copies; no bound on memory"),
     ];
     for (name, costs, note) in ways {
         let Some((blocked, write_us)) = costs else { continue };
+        let name = format!("{name}{}", mapped.suffix());
         let figure = Figure::time(format!("{name}: holding all"), millis(blocked), "ms");
         each(Measured::Figure(figure.note("the program waits so long")));
         let figure = Figure::time(format!("{name}: first write"), write_us, "us");
@@ -52,7 +55,7 @@ fn by_userfaultfd(memory: &mut [u8]) -> Option<(Duration, f64)> {
     let snapshots = Arc::new(Snapshots::new(POOL)?);
     let wanted = [Wanted { span: span(memory), pages: Dirty::All }];
     // SAFETY: the memory outlives the snapshot, and nobody else writes to it.
-    let (snapshot, blocked) = timed(|| unsafe { snapshots.take(&wanted, &[true], PAGE, 1) });
+    let (snapshot, blocked) = timed(|| unsafe { snapshots.take(&wanted, &[true], PAGE, THREADS) });
     let snapshot = snapshot.ok()?;
     let write_us = write_us(memory, GRANULE);
     drop(snapshot);

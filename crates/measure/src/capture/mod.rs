@@ -37,6 +37,18 @@ impl Ground {
         Self { memory, copy }
     }
 
+    /// Makes all of it small pages, for good.
+    fn forbid_huge_pages(&mut self) {
+        let (start, bytes) = (self.memory.as_mut_ptr(), self.memory.len());
+        let contents = self.memory.to_vec();
+        // SAFETY: our own memory, whose contents are put back at once.
+        unsafe {
+            libc::madvise(start.cast(), bytes, libc::MADV_NOHUGEPAGE);
+            libc::madvise(start.cast(), bytes, libc::MADV_DONTNEED);
+        }
+        self.memory.copy_from_slice(&contents);
+    }
+
     /// A time as a share of the copy.
     fn share(&self, time: Duration) -> f64 {
         time.as_secs_f64() / self.copy.as_secs_f64()
@@ -73,11 +85,34 @@ pub fn capture_bars(setting: &Setting, mut each: impl FnMut(Bar)) -> Result<()> 
     })
 }
 
+/// By what the memory is mapped: how long it takes to protect depends on nothing else.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mapped {
+    /// By huge pages, as a job's own allocations are.
+    Huge,
+    /// By small pages, where the program or the system wants no others.
+    Small,
+}
+
+impl Mapped {
+    /// A suffix for names.
+    fn suffix(self) -> &'static str {
+        match self {
+            Mapped::Huge => "",
+            Mapped::Small => ", small pages",
+        }
+    }
+}
+
 fn measure(setting: &Setting, each: &mut dyn FnMut(Measured)) -> Result<()> {
     let mut ground = Ground::new(setting);
     each(Measured::Figure(Figure::time("memcpy of the memory", millis(ground.copy), "ms")));
+    // While the memory is as the system gave it: watching and forking split huge pages.
+    cow::measure(setting, &mut ground, Mapped::Huge, each)?;
+    mechanism::measure(&mut ground, Mapped::Huge, each);
     tracker::measure(setting, &mut ground, each);
-    mechanism::measure(&mut ground, each);
-    cow::measure(setting, &mut ground, each)?;
+    ground.forbid_huge_pages();
+    mechanism::measure(&mut ground, Mapped::Small, each);
+    cow::measure(setting, &mut ground, Mapped::Small, each)?;
     lazy::measure(setting, &mut ground, each)
 }

@@ -84,7 +84,7 @@ impl Rebuild {
         while let Some(extent) = stream.take() {
             let reader = self.readers[extent.segment as usize].as_ref().expect("planned");
             worker.read(reader, extent)?;
-            worker.decode(reader, extent, &self.hasher, |piece, bytes| {
+            worker.decode(reader, extent, &self.hasher, |piece, _, bytes| {
                 let offset = u64::from(piece.page) * page_bytes;
                 sink.pages(piece.region as usize, offset, bytes).map_err(Failed::Sink)
             })?;

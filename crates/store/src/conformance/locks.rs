@@ -11,6 +11,8 @@ pub(super) const CASES: &[Case] = case_table![
     one_writer_at_a_time,
     readers_share_and_exclude_pruning,
     writer_and_reader_locks_are_independent,
+    one_drain_at_a_time,
+    checkpoints_are_kept_one_by_one,
     the_refused_one_learns_who_holds_it,
     locks_are_no_objects,
 ];
@@ -43,6 +45,26 @@ fn writer_and_reader_locks_are_independent(store: &Arc<dyn Store>) {
     let reader = store.lock(Lock::ReadShared).unwrap();
     drop(reader);
     let _pruning = store.lock(Lock::ReadExclusive).unwrap();
+}
+
+fn one_drain_at_a_time(store: &Arc<dyn Store>) {
+    let _writer = store.lock(Lock::Writer).unwrap();
+    let one = store.lock(Lock::Drain).unwrap();
+    expect_kind(store.lock(Lock::Drain), Kind::Busy);
+    drop(one);
+    drop(store.lock(Lock::Drain).unwrap());
+}
+
+fn checkpoints_are_kept_one_by_one(store: &Arc<dyn Store>) {
+    let kept = store.lock(Lock::Keep(7)).unwrap();
+    let again = store.lock(Lock::Keep(7)).unwrap();
+    expect_kind(store.lock(Lock::Drop(7)), Kind::Busy);
+    drop(store.lock(Lock::Drop(8)).unwrap());
+    drop(kept);
+    expect_kind(store.lock(Lock::Drop(7)), Kind::Busy);
+    drop(again);
+    drop(store.lock(Lock::Drop(7)).unwrap());
+    assert!(store.list("").unwrap().is_empty(), "locks are no objects");
 }
 
 fn the_refused_one_learns_who_holds_it(store: &Arc<dyn Store>) {

@@ -1,11 +1,13 @@
-//! Locks between processes: flock on two small files.
+//! Locks between processes: flock on small files, one for each place.
 //!
 //! Why flock: the kernel releases it when the holder dies, however it dies, so there is no stale
-//! lock to clean up. The text in the file only serves the message; the files are never removed,
-//! because somebody could be about to lock the one that was just unlinked.
+//! lock to clean up. The text in the file only serves the message. The files are not removed,
+//! because somebody could be about to lock the one that was just unlinked; checkpoints, of which
+//! there is no end, share one file, and each locks a byte of its own in it.
 
 use std::fs::File;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 
 use rustix::fs::{FlockOperation, Mode, OFlags};
@@ -16,28 +18,34 @@ use crate::contract::{Lock, LockGuard};
 use crate::error::{Error, Result};
 use crate::holder;
 
+/// The file that the locks of all checkpoints share.
+const CHECKPOINTS: &str = "lock.checkpoints";
+
 pub(super) fn take(tree: &Tree, lock: Lock) -> Result<LockGuard> {
-    let (file_name, operation) = match lock {
-        Lock::Writer => ("lock.writer", FlockOperation::NonBlockingLockExclusive),
-        Lock::ReadShared => ("lock.reader", FlockOperation::NonBlockingLockShared),
-        Lock::ReadExclusive => ("lock.reader", FlockOperation::NonBlockingLockExclusive),
+    let (file_name, byte) = match lock {
+        Lock::Keep(version) | Lock::Drop(version) => (CHECKPOINTS.to_owned(), Some(version)),
+        _ => (lock.place(), None),
     };
-    let Some((file, writable)) = open(tree, file_name, lock)? else {
+    let Some((file, writable)) = open(tree, &file_name, lock)? else {
         return Ok(LockGuard::new(lock, ()));
     };
-    match rustix::fs::flock(&file, operation) {
+    let taken = match byte {
+        None => take_file(&file, lock.is_shared()),
+        Some(byte) => take_byte(&file, byte, lock.is_shared()),
+    };
+    match taken {
         Ok(()) => {}
-        Err(Errno::WOULDBLOCK) => return Err(locked(tree, lock, &file)),
+        Err(Errno::WOULDBLOCK | Errno::ACCESS) => return Err(locked(tree, lock, &file)),
         Err(Errno::NOSYS | Errno::OPNOTSUPP) => {
             let why = "the file system has no flock (Lustre: mount it with -o flock)";
-            return Err(tree.os("lock", file_name)(io::Error::new(
+            return Err(tree.os("lock", &file_name)(io::Error::new(
                 io::ErrorKind::Unsupported,
                 why,
             )));
         }
-        Err(errno) => return Err(tree.os("lock", file_name)(errno)),
+        Err(errno) => return Err(tree.os("lock", &file_name)(errno)),
     }
-    if writable {
+    if writable && has_text(lock) {
         // Only for messages: a lock without its text is still held.
         let text = format!("{}\n", holder::this_process());
         let _ = file.set_len(0).and_then(|()| file.write_all_at(text.as_bytes(), 0));
@@ -45,14 +53,49 @@ pub(super) fn take(tree: &Tree, lock: Lock) -> Result<LockGuard> {
     Ok(LockGuard::new(lock, file))
 }
 
+/// Whether anybody is told who holds it. Nobody waits for the others for long, and they are taken
+/// at every checkpoint.
+fn has_text(lock: Lock) -> bool {
+    matches!(lock, Lock::Writer | Lock::ReadShared | Lock::ReadExclusive | Lock::Drain)
+}
+
+fn take_file(file: &File, shared: bool) -> rustix::io::Result<()> {
+    let operation = match shared {
+        true => FlockOperation::NonBlockingLockShared,
+        false => FlockOperation::NonBlockingLockExclusive,
+    };
+    rustix::fs::flock(file, operation)
+}
+
+/// Locks one byte, for as long as the file is open; the file need not be that long.
+fn take_byte(file: &File, byte: u64, shared: bool) -> rustix::io::Result<()> {
+    // SAFETY: all fields of this plain structure may be zero.
+    let mut range: libc::flock = unsafe { std::mem::zeroed() };
+    range.l_type = if shared { libc::F_RDLCK } else { libc::F_WRLCK } as libc::c_short;
+    range.l_whence = libc::SEEK_SET as libc::c_short;
+    range.l_start = (byte & (i64::MAX as u64 >> 1)) as libc::off_t;
+    range.l_len = 1;
+    // SAFETY: the descriptor is open, and the kernel only reads the structure.
+    let rc = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &range) };
+    if rc == 0 { Ok(()) } else { Err(last_errno()) }
+}
+
+fn last_errno() -> Errno {
+    Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO)
+}
+
 /// The lock file and whether it can be written; `None` where a reader has to go without one:
 /// in a directory that it cannot write, nobody like it can prune either.
 fn open(tree: &Tree, file_name: &str, lock: Lock) -> Result<Option<(File, bool)>> {
     let flags = OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let read_write = flags | OFlags::RDWR | OFlags::CREATE;
+    // Who only asks leaves no file behind, and where there is none nobody holds anything.
+    let asks = matches!(lock, Lock::Idle | Lock::Drop(_));
+    let create = if asks { OFlags::empty() } else { OFlags::CREATE };
+    let read_write = flags | OFlags::RDWR | create;
     match rustix::fs::openat(&**tree.root(), file_name, read_write, Mode::from_raw_mode(0o666)) {
         Ok(fd) => return Ok(Some((File::from(fd), true))),
-        Err(Errno::ROFS | Errno::ACCESS | Errno::PERM) if lock == Lock::ReadShared => {}
+        Err(Errno::NOENT) if asks => return Ok(None),
+        Err(Errno::ROFS | Errno::ACCESS | Errno::PERM) if lock.is_shared() => {}
         Err(errno) => return Err(tree.os("lock", file_name)(errno)),
     }
     match rustix::fs::openat(&**tree.root(), file_name, flags | OFlags::RDONLY, Mode::empty()) {

@@ -1,12 +1,11 @@
 //! Locks as objects: whoever creates the object first holds the lock.
 //!
 //! ```text
-//! lock.writer              created only if absent: the one writer
 //! lock.reader.exclusive    created only if absent: the one that prunes
 //! lock.reader.shared/ID    one per reader
 //! ```
-//! Readers and the pruner each write their object first and look for the other's afterwards, so
-//! of two that come at once at least one sees the other and steps back; both may.
+//! and so on for every place. Each writes its object first and looks for the other sort's
+//! afterwards, so of two that come at once at least one sees the other and steps back; both may.
 //!
 //! Unlike flock, nothing removes the object of a holder that died. Guessing by age would one day
 //! remove a living one's, so the message says what to remove and a person decides.
@@ -22,28 +21,23 @@ use crate::contract::{Lock, LockGuard};
 use crate::error::{Error, Result};
 use crate::holder;
 
-const WRITER: &str = "lock.writer";
-const EXCLUSIVE: &str = "lock.reader.exclusive";
-const SHARED: &str = "lock.reader.shared";
-
 pub(super) fn take(service: &Arc<Service>, lock: Lock) -> Result<LockGuard> {
-    let held = match lock {
-        Lock::Writer => Held::create(service, lock, WRITER.to_owned())?,
-        Lock::ReadExclusive => {
-            let held = Held::create(service, lock, EXCLUSIVE.to_owned())?;
-            if let Some(reader) = service.list(SHARED)?.first() {
-                return Err(locked(service, lock, &reader.name));
-            }
-            held
+    if matches!(lock, Lock::Busy | Lock::Idle) {
+        return Ok(LockGuard::new(lock, ()));
+    }
+    let exclusive = format!("{}.exclusive", lock.place());
+    let shared = format!("{}.shared", lock.place());
+    if lock.is_shared() {
+        let held = Held::create(service, lock, format!("{shared}/{}", unique()))?;
+        if holder_of(service, &exclusive)?.is_some() {
+            return Err(locked(service, lock, &exclusive));
         }
-        Lock::ReadShared => {
-            let held = Held::create(service, lock, format!("{SHARED}/{}", unique()))?;
-            if holder_of(service, EXCLUSIVE)?.is_some() {
-                return Err(locked(service, lock, EXCLUSIVE));
-            }
-            held
-        }
-    };
+        return Ok(LockGuard::new(lock, held));
+    }
+    let held = Held::create(service, lock, exclusive)?;
+    if let Some(other) = service.list(&shared)?.first() {
+        return Err(locked(service, lock, &other.name));
+    }
     Ok(LockGuard::new(lock, held))
 }
 

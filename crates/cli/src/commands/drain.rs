@@ -1,0 +1,197 @@
+//! `drain` and `fetch`: checkpoints to global storage and back.
+//!
+//! Data: the job's store and a target -> [`Drain`] -> a line per checkpoint that arrived.
+//!
+//! Needs nothing of the job: it may run, may have ended, may have been killed.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use standfast::{Kind, human_bytes, location};
+use standfast_drain::policy::Policy;
+use standfast_drain::{Carried, Drain, Encoding, Error, Event, Flow, Progress, Until};
+use standfast_reduce::FilterChoice;
+use standfast_store::Store;
+
+use crate::args::{DrainArgs, FetchArgs, Global};
+use crate::bar;
+use crate::failure::{Failure, Result};
+use crate::interrupt;
+use crate::output::{FAINT, GOOD, Output, WARN};
+use crate::place;
+
+/// How often to try again what may work next time, if the job is not followed.
+const TRIES: u32 = 5;
+
+/// Carries checkpoints to global storage.
+pub(crate) fn drain(global: &Global, args: &DrainArgs, output: &Output) -> Result<ExitCode> {
+    let job = place::open(global)?;
+    give_way(args)?;
+    let target = target(&args.to, &job.config)?;
+    interrupt::listen();
+    let encoding = Encoding {
+        codec: args.codec,
+        filter: FilterChoice::Auto,
+        threads: args.threads.map_or(job.config.threads(), |threads| threads as usize),
+    };
+    let progress = Progress::default();
+    let flow = Flow::new(&*job.store, interrupt::requested(), &progress)
+        .rate(args.rate)
+        .deadline(args.deadline.map(|time| Instant::now() + time));
+    let drain = Drain::open(&*job.store, &*target, encoding)?;
+    let policy = args.every.map_or(Policy::Newest, Policy::Every);
+    let until = Until { policy, follow: args.follow, tries: TRIES };
+    let mut log = Log::new(output, &progress);
+    let ended = drain.run(&until, &flow, &mut |event| log.take(&event));
+    log.said?;
+    match ended {
+        // A drain that follows a job ends when it is told to.
+        Err(Error::Stopped) if args.follow => Ok(ExitCode::SUCCESS),
+        Err(Error::Stopped) => Err(Failure::Interrupted),
+        Err(Error::Deadline) => late(log.arrived),
+        Err(error) => Err(error.into()),
+        Ok(()) if log.arrived == 0 => {
+            output.line(output.paint(GOOD, "nothing to drain: the newest is there"))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Ok(()) => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// Brings a checkpoint back from global storage.
+pub(crate) fn fetch(global: &Global, args: &FetchArgs, output: &Output) -> Result<ExitCode> {
+    let loaded = place::load(global)?;
+    let source = Global { store: Some(args.from.clone()), job: global.job.clone(), ..*global };
+    let source = place::open(&source)?;
+    let config = standfast::config::Config { job: source.name.clone(), ..loaded.config };
+    let local = location::open_job(&config)?;
+    interrupt::listen();
+    let progress = Progress::default();
+    let flow = Flow::new(&*local, interrupt::requested(), &progress);
+    let fetch = Drain::back(&*source.store, &*local, source.threads())?;
+    let inventory = source.inventory()?;
+    let manifest = place::choose(&inventory, args.version)?;
+    let arrived = fetch.arrived()?;
+    let lacking = standfast_drain::lack(manifest, &arrived);
+    let shown = bar::bytes(output, lacking, &format!("checkpoint {}", manifest.version));
+    let began = Instant::now();
+    let carried = bar::follow(&shown, &progress.read, || fetch.carry(manifest, &flow));
+    shown.finish_and_clear();
+    told(output, "fetched", &carried?, began.elapsed(), 0)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn late(arrived: usize) -> Result<ExitCode> {
+    let message = match arrived {
+        0 => "the time is over, and no checkpoint has arrived".to_owned(),
+        count => format!("the time is over; {count} arrived"),
+    };
+    Err(Failure::new(Kind::Transient, message)
+        .advise("what was sent stays there: another drain goes on where this one was"))
+}
+
+fn target(place: &str, config: &standfast::config::Config) -> Result<Arc<dyn Store>> {
+    let config = standfast::config::Config { store: place.to_owned(), ..config.clone() };
+    Ok(location::open_job(&config)?)
+}
+
+/// Lets the program, and everybody else, go first.
+fn give_way(args: &DrainArgs) -> Result<()> {
+    let refused = |error: rustix::io::Errno| Failure::os("set", "priority or cores", error.into());
+    rustix::process::setpriority_process(None, args.nice).map_err(refused)?;
+    if let Some(cores) = &args.cpus {
+        let mut set = rustix::thread::CpuSet::new();
+        cores.0.iter().for_each(|core| set.set(*core));
+        rustix::thread::sched_setaffinity(None, &set).map_err(refused)?;
+    }
+    Ok(())
+}
+
+/// What the user sees of a drain.
+struct Log<'a> {
+    output: &'a Output,
+    progress: &'a Progress,
+    arrived: usize,
+    /// The first failure to tell something.
+    said: Result<()>,
+    paused_before: u64,
+}
+
+impl<'a> Log<'a> {
+    fn new(output: &'a Output, progress: &'a Progress) -> Self {
+        Self { output, progress, arrived: 0, said: Ok(()), paused_before: 0 }
+    }
+
+    fn take(&mut self, event: &Event<'_>) {
+        let said = self.tell(event);
+        if self.said.is_ok() {
+            self.said = said;
+        }
+    }
+
+    fn tell(&mut self, event: &Event<'_>) -> Result<()> {
+        let output = self.output;
+        match event {
+            Event::Begins(manifest, lacking) => {
+                let version = manifest.version;
+                output.record("begins", json!({ "version": version, "lacking_bytes": lacking }))?;
+                output.remark(format_args!(
+                    "checkpoint {version}: {} to send",
+                    human_bytes(*lacking)
+                ));
+                Ok(())
+            }
+            Event::Arrived(carried, time) => {
+                self.arrived += 1;
+                let paused = counted(&self.progress.paused_ns);
+                let own = paused - std::mem::replace(&mut self.paused_before, paused);
+                told(output, "drained", carried, *time, own)
+            }
+            Event::PassedOver(version, error) => {
+                let text = error.to_string();
+                output.record("passed-over", json!({ "version": version, "why": text }))?;
+                let word = output.paint(WARN, "passed over");
+                output.line(format_args!("{word}  checkpoint {version}: {text}"))
+            }
+            Event::Waits(error, pause) => {
+                let text = error.to_string();
+                let seconds = pause.as_secs_f64();
+                output.record("waits", json!({ "why": text, "seconds": seconds }))?;
+                let word = output.paint(WARN, "waits");
+                output.line(format_args!("{word}  {seconds} s: {text}"))
+            }
+        }
+    }
+}
+
+fn told(
+    output: &Output,
+    word: &str,
+    carried: &Carried,
+    time: Duration,
+    paused_ns: u64,
+) -> Result<()> {
+    let Carried { version, segments, from_bytes, to_bytes } = *carried;
+    let seconds = time.as_secs_f64();
+    output.record(
+        word,
+        json!({
+            "version": version, "segments": segments, "from_bytes": from_bytes,
+            "to_bytes": to_bytes, "seconds": seconds, "paused_seconds": paused_ns as f64 * 1e-9,
+        }),
+    )?;
+    let rate = output.paint(FAINT, format_args!("in {seconds:.1} s"));
+    output.line(format_args!(
+        "{}  checkpoint {version}: {} carried as {} {rate}",
+        output.paint(GOOD, word),
+        human_bytes(from_bytes),
+        human_bytes(to_bytes),
+    ))
+}
+
+fn counted(counter: &AtomicU64) -> u64 {
+    counter.load(Ordering::Relaxed)
+}

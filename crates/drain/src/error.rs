@@ -1,0 +1,69 @@
+//! What can keep a checkpoint from reaching global storage.
+
+use standfast_format::{Kind, Version};
+
+/// Result of draining.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why a checkpoint did not get there.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// One of the stores failed.
+    #[error("{0}")]
+    Store(#[source] std::sync::Arc<standfast_store::Error>),
+    /// Something could not be read, or is damaged.
+    #[error(transparent)]
+    Read(#[from] standfast_restart::Error),
+    /// The target holds another job of that name.
+    #[error(
+        "{place} holds another job of the same name: drain to another place, or give the job another name"
+    )]
+    OtherJob {
+        /// The target.
+        place: String,
+    },
+    /// The checkpoint was pruned while it was on its way.
+    #[error("checkpoint {version} was pruned while it was on its way")]
+    Gone {
+        /// Which one.
+        version: Version,
+    },
+    /// At the rate so far it will not arrive in time, and another one may.
+    #[error("checkpoint {version} would not arrive in time")]
+    TooSlow {
+        /// Which one.
+        version: Version,
+    },
+    /// The time that was given is over.
+    #[error("the time is over")]
+    Deadline,
+    /// Whoever started it asked it to stop.
+    #[error("asked to stop")]
+    Stopped,
+}
+
+impl Error {
+    /// The kind of this failure.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Error::Store(source) => source.kind(),
+            Error::Read(source) => source.kind(),
+            Error::OtherJob { .. } => Kind::Invalid,
+            Error::Gone { .. } => Kind::Missing,
+            Error::TooSlow { .. } | Error::Deadline | Error::Stopped => Kind::Busy,
+        }
+    }
+}
+
+impl From<standfast_store::Error> for Error {
+    fn from(source: standfast_store::Error) -> Self {
+        Error::Store(std::sync::Arc::new(source))
+    }
+}
+
+impl From<standfast_pack::Error> for Error {
+    fn from(source: standfast_pack::Error) -> Self {
+        Error::Read(source.into())
+    }
+}

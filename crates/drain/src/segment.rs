@@ -1,0 +1,150 @@
+//! One segment on its way: read, verified, compressed, sent, block by block.
+//!
+//! Data: local segment -> several threads read stretches of it, verify and encode their blocks ->
+//! one writer, in whatever order they are ready -> the same slots and hashes in a new index.
+//!
+//! Why threads share one writer: sending is what takes the time. While one block is sent, the
+//! others are being read and compressed.
+
+use std::sync::Mutex;
+
+use standfast_format::{
+    Block, SEGMENT_FOOTER_BYTES, SEGMENT_HEADER_BYTES, SegmentFooter, SegmentHeader, SegmentId,
+    SegmentIndex, SegmentRef, StoreHeader, name,
+};
+use standfast_pack::SegmentReader;
+use standfast_reduce::{BlockEncoder, Encoded};
+use standfast_restart::{WholeBlock, each_block};
+use standfast_store::{ObjectWriter, Store};
+
+use crate::carry::Encoding;
+use crate::error::{Error, Result};
+use crate::flow::Flow;
+
+/// Carries a segment over; returns how the target's images have to refer to it.
+pub(crate) fn carry(
+    from: &SegmentReader,
+    wanted: &SegmentRef,
+    header: &StoreHeader,
+    to: &dyn Store,
+    encoding: &Encoding,
+    flow: &Flow<'_>,
+) -> Result<SegmentRef> {
+    let mut writer = to.create(&name::segment(wanted.id), Some(wanted.file_bytes))?;
+    let mut head = vec![0; SEGMENT_HEADER_BYTES];
+    from.read_at(0, &mut head)?;
+    writer.append(&head)?;
+    let blocks = vec![None; from.index().blocks.len()];
+    let sending = Mutex::new(Sending { writer, blocks });
+    each_block(
+        from,
+        header,
+        encoding.threads,
+        || BlockEncoder::new(encoding.codec, encoding.filter, from.raw_bytes_max()),
+        || flow.pass(),
+        |encoder, block| {
+            let record = *from.block(block.number);
+            let smaller = smaller(encoder, &block, record);
+            flow.read(u64::from(record.stored_bytes));
+            let bytes = smaller.bytes.len() as u64;
+            sending.lock().expect("nobody panics with it").send(block.number, record, smaller)?;
+            flow.sent(bytes)
+        },
+    )?;
+    sending.into_inner().expect("nobody panics with it").seal(from.index(), wanted)
+}
+
+/// The block as it is, or encoded anew where that makes it smaller.
+fn smaller<'a>(
+    encoder: &'a mut BlockEncoder,
+    block: &WholeBlock<'a>,
+    record: Block,
+) -> Encoded<'a> {
+    let encoded = encoder.encode(block.raw, 0);
+    if encoded.bytes.len() < block.stored.len() {
+        return encoded;
+    }
+    Encoded { codec: record.codec, filter: record.filter, bytes: block.stored }
+}
+
+struct Sending {
+    writer: Box<dyn ObjectWriter>,
+    blocks: Vec<Option<Block>>,
+}
+
+impl Sending {
+    fn send(&mut self, number: u32, record: Block, encoded: Encoded<'_>) -> Result<()> {
+        let offset = self.writer.written();
+        self.writer.append(encoded.bytes)?;
+        self.blocks[number as usize] = Some(Block {
+            offset,
+            stored_bytes: encoded.bytes.len() as u32,
+            pages: record.pages,
+            codec: encoded.codec,
+            filter: encoded.filter,
+        });
+        Ok(())
+    }
+
+    fn seal(mut self, index: &SegmentIndex, wanted: &SegmentRef) -> Result<SegmentRef> {
+        let blocks: Vec<Block> =
+            self.blocks.into_iter().map(|block| block.expect("every block was sent")).collect();
+        let (bytes, digest) = SegmentIndex::encode_parts(
+            index.id,
+            index.page_bytes,
+            index.hash,
+            &blocks,
+            &index.hashes,
+        );
+        let index_offset = self.writer.written();
+        self.writer.append(&bytes)?;
+        let footer = SegmentFooter { id: index.id, index_offset, index_bytes: bytes.len() as u64 };
+        self.writer.append(&footer.encode())?;
+        let file_bytes = self.writer.seal()?;
+        Ok(SegmentRef { file_bytes, index: digest, ..*wanted })
+    }
+}
+
+/// How to refer to a segment that is in the target already, whoever left it there; `None` if there
+/// is none, or one that does not hold the same pages.
+pub(crate) fn found(
+    to: &dyn Store,
+    header: &StoreHeader,
+    local: &SegmentIndex,
+    wanted: &SegmentRef,
+) -> Result<Option<SegmentRef>> {
+    let Some((index, digest, file_bytes)) = read_index(to, header, wanted.id)? else {
+        return Ok(None);
+    };
+    let same = index.hash == local.hash
+        && index.page_bytes == local.page_bytes
+        && index.hashes == local.hashes;
+    Ok(same.then_some(SegmentRef { file_bytes, index: digest, ..*wanted }))
+}
+
+type Found = (SegmentIndex, standfast_format::Digest, u64);
+
+/// The index of a sealed segment. One that cannot be understood is written again.
+fn read_index(to: &dyn Store, header: &StoreHeader, id: SegmentId) -> Result<Option<Found>> {
+    let object = match to.open(&name::segment(id)) {
+        Ok(object) => object,
+        Err(error) if error.kind() == standfast_format::Kind::Missing => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let file_bytes = object.bytes();
+    let read = |offset: u64, bytes: usize| -> Result<Vec<u8>> {
+        let mut buf = vec![0; bytes];
+        let filled = object.read_at(offset, &mut buf).map_err(Error::from)?;
+        buf.truncate(filled);
+        Ok(buf)
+    };
+    let head = read(0, SEGMENT_HEADER_BYTES)?;
+    let is_ours =
+        SegmentHeader::decode(&head).is_ok_and(|own| own.id == id && own.job == header.id);
+    let footer_at = file_bytes.saturating_sub(SEGMENT_FOOTER_BYTES as u64);
+    let footer = SegmentFooter::decode(&read(footer_at, SEGMENT_FOOTER_BYTES)?, file_bytes);
+    let (true, Ok(footer)) = (is_ours, footer) else { return Ok(None) };
+    let bytes = read(footer.index_offset, footer.index_bytes as usize)?;
+    let index = SegmentIndex::decode(&bytes, footer.index_offset).ok();
+    Ok(index.filter(|(index, _)| index.id == id).map(|(index, digest)| (index, digest, file_bytes)))
+}
