@@ -195,7 +195,6 @@ pub(crate) const PAGES: &[Page] = &[
         next: "start the program: it restarts from what was fetched",
         json: &[("fetched", "version, segments, from_bytes, to_bytes, seconds, paused_seconds")],
     },
-    Page {},
     Page {
         command: "agent",
         examples: &[
