@@ -55,6 +55,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         let corpus = args.corpus.as_deref();
         crate::pipeline::bars::bars(args.quick, corpus, &mut each)
             .context("compressing in a pipeline")?;
+        crate::aggregation::bars::bars(args.quick, &args.dir, &mut each)
+            .context("aggregating the writes of a node")?;
     }
     if wanted("E") {
         crate::ring::bars::bars(rounds, &mut each).context("encoding on a ring")?;

@@ -3,6 +3,7 @@
 //! `bars` runs the bars of every capability that exists, by its letter; further experiments are
 //! subcommands of their own. Results go to stdout, one line each; `--json` gives JSON lines.
 
+mod aggregation;
 mod bars;
 mod dedup;
 mod kill;
@@ -10,6 +11,8 @@ mod mpi;
 mod pipeline;
 mod report;
 mod ring;
+
+use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
@@ -30,13 +33,22 @@ enum Experiment {
     DedupStencil(dedup::stencil::Args),
     DedupCorpus(dedup::corpus::Args),
     KillRanks(kill::Args),
+    Aggregation(aggregation::Args),
+    AggregationRank(aggregation::rank::Args),
+    /// Be the agent of an experiment
+    #[command(hide = true)]
+    Agent {
+        /// What `standfast agent` takes
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    },
     MpiRank(mpi::rank::Args),
     Pipeline(pipeline::Args),
     Star(ring::star::Args),
     Tolerance(ring::tolerance::Args),
 }
 
-fn main() -> anyhow::Result<()> {
+fn main() -> anyhow::Result<ExitCode> {
     match Args::parse().experiment {
         Experiment::Bars(args) => bars::run(&args),
         Experiment::DedupWorst(args) => dedup::worst::run(&args),
@@ -48,5 +60,9 @@ fn main() -> anyhow::Result<()> {
         Experiment::Pipeline(args) => pipeline::run(&args),
         Experiment::Star(args) => ring::star::run(&args),
         Experiment::Tolerance(args) => ring::tolerance::run(&args),
-    }
+        Experiment::Aggregation(args) => aggregation::run(&args),
+        Experiment::AggregationRank(args) => aggregation::rank::run(&args),
+        Experiment::Agent { words } => return Ok(standfast_agent::command(&words)),
+    }?;
+    Ok(ExitCode::SUCCESS)
 }

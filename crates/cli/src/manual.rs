@@ -201,6 +201,27 @@ pub(crate) const PAGES: &[Page] = &[
         json: &[("fetched", "version, segments, from_bytes, to_bytes, seconds, paused_seconds")],
     },
     Page {
+        command: "agent",
+        examples: &[
+            ("standfast agent start", "usually not needed: the first rank of a job starts it"),
+            ("standfast agent status", "its jobs, their pools, what is under way"),
+            ("standfast --json agent status", "the same for programs"),
+            ("standfast agent stop", "when no job uses it; --now in any case"),
+        ],
+        next: "jobs use it with write = wag-dbi; docs/AGENT.md tells what it does and what survives",
+        json: &[
+            (
+                "agent",
+                "pid, dir (start); version, uptime_s, beat_ms, stopping, writes, written_bytes, dir, log (status)",
+            ),
+            (
+                "session",
+                "store, ranks, connected, pool_bytes, units, units_free, units_leased, units_peak, ranks_waiting, under_way, committing, committed, failed, blocks, block_bytes, write_bytes_average",
+            ),
+            ("stopped", ""),
+        ],
+    },
+    Page {
         command: "config",
         examples: &[
             ("standfast config", "what is in effect here, and why"),

@@ -21,6 +21,15 @@ pub enum Error {
     /// Writing a checkpoint failed.
     #[error(transparent)]
     Pack(#[from] standfast_pack::Error),
+    /// The node agent failed, or is gone.
+    #[error(transparent)]
+    Agent(#[from] standfast_agent::Error),
+    /// An image refers to slots that a segment cannot have.
+    #[error("an image refers to slots that segment {segment} cannot have; please report it")]
+    Beyond {
+        /// Which segment.
+        segment: standfast_format::SegmentId,
+    },
     /// Reading a checkpoint failed.
     #[error(transparent)]
     Restart(#[from] standfast_restart::Error),
@@ -131,6 +140,7 @@ impl Error {
             Error::Store(source) => source.kind(),
             Error::Region(source) => source.kind(),
             Error::Pack(source) => source.kind(),
+            Error::Agent(source) => source.kind(),
             Error::Earlier { source, .. } => source.kind(),
             Error::Restart(source) => source.kind(),
             Error::Ring(source) => source.kind(),
@@ -146,7 +156,18 @@ impl Error {
             | Error::VersionZero => Kind::Invalid,
             Error::Unreachable { .. } => Kind::Unsupported,
             Error::Random(_) => Kind::Io,
-            Error::Broken { .. } | Error::Unsealed { .. } => Kind::Bug,
+            Error::Broken { .. } | Error::Unsealed { .. } | Error::Beyond { .. } => Kind::Bug,
+        }
+    }
+}
+
+impl From<standfast_commit::Error> for Error {
+    fn from(source: standfast_commit::Error) -> Self {
+        match source {
+            standfast_commit::Error::Unsealed { segment } => Error::Unsealed { segment },
+            standfast_commit::Error::Beyond { segment } => Error::Beyond { segment },
+            standfast_commit::Error::Store(source) => Error::Store(source),
+            other => Error::Restart(standfast_restart::Error::Told { why: other.to_string() }),
         }
     }
 }

@@ -12,15 +12,18 @@ use std::time::{Duration, Instant};
 
 use standfast_capture::{Memory, Regions};
 use standfast_comm::{Comm, Concurrency};
+use standfast_commit::{Publisher, refresh};
 use standfast_format::{AttemptId, Kind, Level, Manifest, Rank, StoreHeader, Version, name};
 use standfast_restart::{Inventory, Rebuild};
 use standfast_store::{LockGuard, Store};
 
+use crate::agent;
 use crate::busy;
 use crate::checkpoint::capture::Capturer;
 use crate::checkpoint::commit::{CommitSettings, Committed, Committer, Work};
 use crate::checkpoint::draft::Order;
 use crate::checkpoint::snapshot::UnderWay;
+use crate::checkpoint::told::Holdings;
 use crate::config::{Loaded, key};
 use crate::error::{Error, Result};
 use crate::identity;
@@ -56,6 +59,7 @@ pub(crate) struct Core {
     /// Memory that safe code may be using: asked before it is read or filled.
     pub(crate) cells: Vec<(String, Arc<dyn Cell>)>,
     pub(crate) team: Team,
+    store: Arc<dyn Store>,
     /// `None` while a snapshot is being taken in: it travels with the snapshot.
     capturer: Option<Capturer>,
     under_way: Option<UnderWay>,
@@ -86,7 +90,7 @@ impl Job {
         let config = &loaded.config;
         config.check().map_err(Error::Config)?;
         let store = location::open_job(config)?;
-        Self::open_store(loaded, store)
+        Self::open_team(loaded, store, Team::solo(), true)
     }
 
     /// Opens (or makes) the store of a job of several ranks. Every rank calls it with the same
@@ -112,7 +116,7 @@ impl Job {
             None => location::open_job(config),
         };
         let store = team.agree(store)?;
-        Self::open_team(loaded, store, team)
+        Self::open_team(loaded, store, team, true)
     }
 
     /// As [`Job::open_comm`], each rank with its own access to a store: one for all, or one for
@@ -120,29 +124,43 @@ impl Job {
     pub fn open_store_comm(loaded: Loaded, store: Arc<dyn Store>, comm: &dyn Comm) -> Result<Self> {
         let team = Team::new(comm.duplicate()?);
         agree_on_settings(&team, &loaded)?;
-        Self::open_team(loaded, store, team)
+        Self::open_team(loaded, store, team, false)
     }
 
     /// Opens a job on a store of the caller's making.
     pub fn open_store(loaded: Loaded, store: Arc<dyn Store>) -> Result<Self> {
-        Self::open_team(loaded, store, Team::solo())
+        Self::open_team(loaded, store, Team::solo(), false)
     }
 
-    fn open_team(loaded: Loaded, store: Arc<dyn Store>, team: Team) -> Result<Self> {
+    /// `located`: whether the store is the configured one, which an agent can open too.
+    fn open_team(loaded: Loaded, store: Arc<dyn Store>, team: Team, located: bool) -> Result<Self> {
         let config = &loaded.config;
+        if located {
+            agent::flush(config, &*store);
+        }
         let stores::Opened { stores, lock, inventory } = stores::open(&team, &*store, &config.job)?;
         let header = inventory.header.clone();
         let board = Arc::new(Board::default());
-        let settings = CommitSettings {
+        let publisher = Publisher {
             store: Arc::clone(&store),
-            board: Arc::clone(&board),
             job: header.id,
             hash: config.hash,
             page_bytes: config.page.0 as u32,
             keep: config.keep,
-            ring: team.agree(ring::topology(&team, config, &stores))?.map(Arc::new),
-            stores: stores.clone(),
         };
+        let ring = team.agree(ring::topology(&team, config, &stores))?.map(Arc::new);
+        // The agent knows one store, and nothing of other nodes.
+        let may_hand_over = located && stores.are_one() && ring.is_none();
+        let settings =
+            CommitSettings { publisher, board: Arc::clone(&board), stores: stores.clone(), ring };
+        let mut capturer = Capturer::new(config, Arc::clone(&store), &header, &team);
+        if may_hand_over {
+            match agent::connect(config, &store, &header, lock.as_ref(), &team)? {
+                Ok(link) => capturer.use_agent(link),
+                Err(Some(why)) => capturer.note_no_agent(&why),
+                Err(None) => {}
+            }
+        }
         let background = match team.comm().concurrency() {
             _ if team.size() == 1 => Some(Team::solo()),
             Concurrency::AnyThread => Some(team.duplicate()?),
@@ -151,12 +169,13 @@ impl Job {
         let core = Core {
             regions: Regions::default(),
             cells: Vec::new(),
-            capturer: Some(Capturer::new(config, Arc::clone(&store), &header, &team)),
+            capturer: Some(capturer),
             under_way: None,
             committer: Committer::start(settings, background),
             lazy: None,
             allocations: Vec::new(),
             team,
+            store: Arc::clone(&store),
             inventory: Some(inventory),
             reports: Vec::new(),
         };
@@ -360,8 +379,8 @@ impl Core {
             self.capturer = Some(under_way.capturer());
         }
         match settled.outcome {
-            Ok(Committed { segments, removed, report }) => {
-                self.capturer().committed(&segments, &removed);
+            Ok(Committed { segments, removed, places, report }) => {
+                self.capturer().committed(&segments, &removed, &places);
                 self.reports.push(report);
                 if self.reports.len() > REPORTS {
                     self.reports.remove(0);
@@ -428,14 +447,22 @@ impl Core {
         ready: Result<()>,
         board: &Board,
     ) -> Result<Version> {
-        let inventory = self.inventory.as_ref().expect("settled");
         let cells = self.cells.clone();
         let held = ready.and_then(|()| crate::protected::hold_all(&cells));
-        let (held, wanted) = match held {
-            Ok(held) => (Some(held), choose(version, inventory)),
+        let (held, ready) = match held {
+            Ok(held) => (Some(held), Ok(())),
             Err(error) => (None, Err(error)),
         };
-        let order = agree_on_attempt(&self.team, wanted)?;
+        let lost = self.capturer().agent_lost();
+        let wanted = ready.and_then(|()| choose(version, self.inventory()));
+        let (mut order, agent_lost) = agree_on_attempt(&self.team, wanted, lost.is_some())?;
+        if agent_lost {
+            self.dismiss_agent(lost)?;
+            // The store may hold more than this rank knew.
+            let wanted = choose(version, self.inventory());
+            order = agree_on_attempt(&self.team, wanted, false)?.0;
+        }
+        let inventory = self.inventory.as_ref().expect("settled");
         let version = order.version;
         let newest = inventory.checkpoints.first();
         let sequence = newest.map_or(1, |manifest| manifest.sequence + 1);
@@ -463,6 +490,25 @@ impl Core {
     }
 }
 
+impl Core {
+    /// Goes on without the agent, which this or another rank has lost. Collective.
+    fn dismiss_agent(&mut self, lost: Option<Error>) -> Result<()> {
+        let inventory = self.inventory.as_mut().expect("settled");
+        // What the agent did last, the store knows, and the first rank asks for all.
+        let first = self.team.is_first().then(|| {
+            refresh(&*self.store, inventory);
+            let _ = self.store.discard_unsealed();
+            let _ = stores::discard_orphans(&*self.store, inventory);
+            Ok(Holdings::of(inventory))
+        });
+        self.team.tell(first)?.take_in(inventory);
+        let why = lost.map_or_else(|| "another rank has lost it".into(), |lost| lost.to_string());
+        let capturer = self.capturer.as_mut().expect("settled");
+        capturer.dismiss_agent(&self.team, &why);
+        Ok(())
+    }
+}
+
 /// The version that a call asks for.
 fn choose(version: Option<Version>, inventory: &Inventory) -> Result<Version> {
     let version = version.unwrap_or_else(|| {
@@ -472,24 +518,31 @@ fn choose(version: Option<Version>, inventory: &Inventory) -> Result<Version> {
     if version.0 == 0 { Err(Error::VersionZero) } else { Ok(version) }
 }
 
-/// All ranks must ask for one version; the first one's attempt and clock count.
-fn agree_on_attempt(team: &Team, wanted: Result<Version>) -> Result<Order> {
+/// All ranks must ask for one version; the first one's attempt and clock count. Also tells whether
+/// any rank has lost the agent; versions may then differ, for ranks know different things.
+fn agree_on_attempt(
+    team: &Team,
+    wanted: Result<Version>,
+    agent_lost: bool,
+) -> Result<(Order, bool)> {
     let own = wanted.and_then(|version| {
         let attempt = AttemptId(identity::bytes()?);
-        Ok(Order { version, attempt, taken_ns: identity::now_ns() })
+        Ok((Order { version, attempt, taken_ns: identity::now_ns() }, agent_lost))
     });
     let all = team.gather_all(own)?;
-    match all.iter().position(|other| other.version != all[0].version) {
-        None => Ok(all[0]),
-        Some(rank) => Err(Error::Disagree(format!(
+    let agent_lost = all.iter().any(|(_, lost)| *lost);
+    let versions: Vec<Version> = all.iter().map(|(order, _)| order.version).collect();
+    match versions.iter().position(|version| *version != versions[0]) {
+        Some(rank) if !agent_lost => Err(Error::Disagree(format!(
             "rank 0 takes checkpoint {}, rank {rank} takes checkpoint {}",
-            all[0].version, all[rank].version
+            versions[0], versions[rank]
         ))),
+        _ => Ok((all[0].0, agent_lost)),
     }
 }
 
 /// Settings that shape what ranks write together, and in which calls they talk.
-const COMMON_SETTINGS: [&str; 12] = [
+const COMMON_SETTINGS: [&str; 13] = [
     "store",
     "job",
     "page",
@@ -502,6 +555,7 @@ const COMMON_SETTINGS: [&str; 12] = [
     "ring",
     "ring_group",
     "ring_shards",
+    "write",
 ];
 
 fn agree_on_settings(team: &Team, loaded: &Loaded) -> Result<()> {

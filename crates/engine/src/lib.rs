@@ -32,6 +32,7 @@
 //! What this is not: it restores memory, not open files, sockets or the place in the code; the
 //! program starts as always and asks for its state.
 
+mod agent;
 mod allocation;
 mod arrive;
 mod busy;
@@ -39,7 +40,6 @@ mod checkpoint;
 pub mod config;
 mod error;
 mod exchange;
-mod failpoint;
 mod identity;
 mod interval;
 mod job;
@@ -47,7 +47,6 @@ mod lazy;
 pub mod location;
 mod progress;
 mod protected;
-pub mod prune;
 mod report;
 mod restart;
 mod ring;
@@ -55,10 +54,10 @@ mod stores;
 mod team;
 
 pub use error::{Error, Result};
-pub use failpoint::FAILPOINTS;
 pub use job::Job;
 pub use progress::Progress;
 pub use protected::{Element, Protected, ReadGuard, WriteGuard};
 pub use report::{Report, human_bytes, human_ns, survives};
 pub use restart::Restarted;
+pub use standfast_commit::{FAILPOINTS, prune};
 pub use standfast_format::{Image, Kind, Level, Manifest, Rank, Retry, Stats, Version};

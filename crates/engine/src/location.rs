@@ -1,5 +1,6 @@
 //! Where a job's store is: the job's name below the configured place.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use standfast_store::{Options, Store};
@@ -32,6 +33,11 @@ pub fn node(config: &Config) -> String {
 /// How the store is to be written and read.
 pub fn options(config: &Config) -> Options {
     Options { io: config.io, io_threads: config.io_threads, ..Options::default() }
+}
+
+/// The directory of the node's agent, where one is configured.
+pub fn agent_dir(config: &Config) -> Option<PathBuf> {
+    (!config.agent_dir.is_empty()).then(|| PathBuf::from(&config.agent_dir))
 }
 
 /// Opens the store of the configured job.

@@ -178,14 +178,14 @@ fn bring_up_to_date(store: &dyn Store, own: &Inventory, merged: &Inventory) -> R
 
 /// Removes sealed files that no manifest names: a predecessor died between steps of a commit or
 /// of a prune.
-fn discard_orphans(store: &dyn Store, inventory: &Inventory) -> Result<()> {
+pub(crate) fn discard_orphans(store: &dyn Store, inventory: &Inventory) -> Result<()> {
     let plan = prune::plan(inventory, &store.list("")?, &Keep::default());
     if plan.is_empty() {
         return Ok(());
     }
     // Somebody reads: left-overs can wait.
     match store.lock(Lock::ReadExclusive) {
-        Ok(_lock) => prune::execute(store, &plan).map(|_| ()),
+        Ok(_lock) => Ok(prune::execute(store, &plan).map(|_| ())?),
         Err(error) if error.kind() == Kind::Busy => Ok(()),
         Err(error) => Err(error.into()),
     }
@@ -320,8 +320,9 @@ impl Stores {
         };
         let plan = planned.as_ref().map(|(_, plan)| plan);
         let manifests = |plan: &Plan| Plan { images: vec![], segments: vec![], ..plan.clone() };
-        let run =
-            |part: Option<Plan>| part.map_or(Ok(()), |part| prune::execute(store, &part).map(drop));
+        let run = |part: Option<Plan>| {
+            part.map_or(Ok(()), |part| Ok(prune::execute(store, &part).map(drop)?))
+        };
         if let Err(error) = team.agree(run(plan.map(manifests))) {
             return Ok(stayed(error));
         }

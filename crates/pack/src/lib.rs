@@ -43,16 +43,20 @@
 //! What this is not: it decides nothing about which pages are new, and commits nothing.
 
 mod error;
+mod inline;
 mod packer;
 mod pipeline;
 mod pool;
 mod reader;
 mod segment;
+mod shared;
 mod storing;
 
 pub use error::{Error, Result};
+pub use inline::Writing;
 pub use packer::{Batch, PackSettings, Packer, Pending};
 pub use pipeline::{Occupancy, Pipeline};
 pub use pool::{Pool, PoolBuf};
 pub use reader::SegmentReader;
 pub use segment::{SealedSegment, SegmentSettings};
+pub use shared::{Arrived, Placed, SharedBatch, SharedPacker, SharedSegment};

@@ -24,6 +24,7 @@ use standfast_reduce::{Adaptive, BlockEncoder, CodecChoice, FilterChoice, PageHa
 use standfast_store::{HELD_BYTES_MAX, Store, keep_signals_away};
 
 use crate::error::{Error, Result};
+use crate::inline::{Inline, Writing};
 use crate::pipeline::{Collecting, Occupancy, Pipeline};
 use crate::pool::{Pool, PoolBuf};
 use crate::segment::{OpenSegment, SealedSegment, SegmentSettings, Stored};
@@ -90,13 +91,13 @@ impl Flight {
 }
 
 /// A block being filled.
-struct Filling {
-    buf: PoolBuf,
-    pages: usize,
+pub(crate) struct Filling {
+    pub(crate) buf: PoolBuf,
+    pub(crate) pages: usize,
     elem: u8,
     /// Whether the store may keep the buffer until it is written: only a pool that is larger
     /// than what a store holds back may lend.
-    may_lend: bool,
+    pub(crate) may_lend: bool,
 }
 
 impl Packer {
@@ -135,9 +136,16 @@ impl Packer {
         Occupancy { empty, ready, busy: self.pool.buffers().saturating_sub(empty + ready) }
     }
 
-    /// Starts one checkpoint.
+    /// Starts one checkpoint, written behind the program's back.
     pub fn begin(&self, segments: SegmentSettings) -> Batch<'_> {
+        self.begin_as(segments, Writing::Behind)
+    }
+
+    /// Starts one checkpoint, written in this way.
+    pub fn begin_as(&self, segments: SegmentSettings, writing: Writing) -> Batch<'_> {
+        let held_max = self.settings.pool_bytes / self.settings.block_bytes / 2;
         Batch {
+            inline: Inline::new(writing, self.settings.page_bytes, held_max),
             packer: self,
             segments,
             current: None,
@@ -181,6 +189,8 @@ pub struct Batch<'a> {
     collecting: Option<Collecting>,
     /// Raw bytes that were stored without waiting for the medium, where the stages take turns.
     unsettled_bytes: usize,
+    /// Writes in the program's own time, where asked for.
+    inline: Option<Inline>,
 }
 
 impl Batch<'_> {
@@ -243,6 +253,9 @@ impl Batch<'_> {
     pub fn keep_staged(&mut self) {
         let filling = self.filling.as_mut().expect("a page is staged");
         filling.pages += 1;
+        if let Some(inline) = &mut self.inline {
+            inline.page_kept();
+        }
         let full = (filling.pages + 1) * self.packer.settings.page_bytes > filling.buf.len();
         self.current.as_mut().expect("a segment is open").slots += 1;
         if full {
@@ -250,10 +263,26 @@ impl Batch<'_> {
         }
     }
 
+    /// Ends a piece: what comes next does not follow in the program's memory. Matters only to
+    /// checkpoints that are written as pieces come.
+    pub fn end_piece(&mut self) {
+        let Some(inline) = &mut self.inline else { return };
+        if inline.piece_goes_out() {
+            self.dispatch();
+        }
+        if let (Some(inline), Some(current)) = (&mut self.inline, &self.current) {
+            inline.end_piece(&current.segment);
+        }
+    }
+
     /// Ends the open segment, whose pages have these hashes.
     pub fn close_segment(&mut self, hashes: Arc<Vec<u8>>) {
+        self.end_piece();
         self.dispatch();
         let current = self.current.take().expect("a segment is open");
+        if let Some(inline) = &mut self.inline {
+            inline.write_held(&current.segment);
+        }
         assert_eq!(
             hashes.len(),
             current.slots as usize * self.segments.hash.bytes(),
@@ -282,6 +311,10 @@ impl Batch<'_> {
         let bytes = block.pages * self.packer.settings.page_bytes;
         if let Some(collecting) = &mut self.collecting {
             collecting.collected(bytes);
+        }
+        if let Some(inline) = &mut self.inline {
+            inline.take(block, number, &segment);
+            return;
         }
         let Some(own) = &self.packer.own else {
             self.flight.start();
@@ -387,7 +420,7 @@ impl Encoder {
         let encoded = self.blocks.encode(raw, block.elem);
         let as_it_is = encoded.codec == CodecKind::None && encoded.bytes.len() == block.buf.len();
         let stored = match as_it_is && block.may_lend {
-            true => Stored::Raw(block.buf),
+            true => Stored::Raw(Box::new(block.buf)),
             false => Stored::Encoded(encoded),
         };
         segment.append(number, pages, stored)?;

@@ -18,10 +18,9 @@ use standfast_format::{
     SegmentIndex, SegmentRef, Tally, name,
 };
 use standfast_reduce::Encoded;
-use standfast_store::{ObjectWriter, Store};
+use standfast_store::{ObjectWriter, OwnedBytes, Store};
 
 use crate::error::{Error, Result};
-use crate::pool::PoolBuf;
 use crate::storing::Progress;
 
 /// A segment that blocks are still written to.
@@ -38,14 +37,14 @@ pub(crate) enum Stored<'a> {
     /// Compressed, or a part of a buffer: copied on its way.
     Encoded(Encoded<'a>),
     /// A whole buffer as it is: handed over, written from where it lies.
-    Raw(PoolBuf),
+    Raw(OwnedBytes),
 }
 
 impl Stored<'_> {
     fn bytes(&self) -> usize {
         match self {
             Stored::Encoded(encoded) => encoded.bytes.len(),
-            Stored::Raw(buf) => buf.len(),
+            Stored::Raw(buf) => (**buf).as_ref().len(),
         }
     }
 
@@ -100,6 +99,11 @@ impl OpenSegment {
         self.header.id
     }
 
+    /// Length of its pages' hashes.
+    pub(crate) fn hash_bytes(&self) -> usize {
+        self.header.hash.bytes()
+    }
+
     /// The first failure, if any.
     pub(crate) fn check(&self) -> Result<()> {
         match &self.lock().failed {
@@ -117,11 +121,37 @@ impl OpenSegment {
 
     /// Adds a block; its number says which slots it holds.
     pub(crate) fn append(&self, number: u32, pages: u32, stored: Stored<'_>) -> Result<()> {
+        self.append_to(&mut self.lock(), number, pages, stored)
+    }
+
+    /// Adds a block behind those that are there; returns its number.
+    pub(crate) fn append_next(&self, pages: u32, stored: Stored<'_>) -> Result<u32> {
         let mut body = self.lock();
+        let number = body.blocks.len() as u32;
+        self.append_to(&mut body, number, pages, stored)?;
+        Ok(number)
+    }
+
+    /// Hands what was appended to the medium, and waits for it.
+    pub(crate) fn flush(&self) -> Result<()> {
+        let mut body = self.lock();
+        match &mut body.writer {
+            Some(writer) => Ok(writer.flush()?),
+            None => Ok(()),
+        }
+    }
+
+    fn append_to(
+        &self,
+        body: &mut Body,
+        number: u32,
+        pages: u32,
+        stored: Stored<'_>,
+    ) -> Result<()> {
         if body.failed.is_some() {
             return Err(Error::Failed);
         }
-        let Body { writer, blocks, pieces, .. } = &mut *body;
+        let Body { writer, blocks, pieces, .. } = body;
         let writer = match writer {
             Some(writer) => writer,
             None => writer.insert(self.create()?),
@@ -136,7 +166,7 @@ impl OpenSegment {
         let started = Instant::now();
         match stored {
             Stored::Encoded(encoded) => writer.append(encoded.bytes)?,
-            Stored::Raw(buf) => writer.append_owned(Box::new(buf))?,
+            Stored::Raw(buf) => writer.append_owned(buf)?,
         }
         pieces.add(u64::from(block.stored_bytes), started.elapsed().as_nanos() as u64);
         let at = number as usize;
@@ -177,6 +207,15 @@ impl OpenSegment {
 
     /// Writes index and footer and makes the segment durable. `None` if it has no blocks.
     pub(crate) fn seal(&self, hashes: &[u8]) -> Result<Option<SealedSegment>> {
+        self.seal_ordered(None, hashes)
+    }
+
+    /// As [`OpenSegment::seal`], with the blocks' slots in this order of their numbers.
+    pub(crate) fn seal_ordered(
+        &self,
+        order: Option<&[u32]>,
+        hashes: &[u8],
+    ) -> Result<Option<SealedSegment>> {
         self.check()?;
         let mut body = self.lock();
         let Some(mut writer) = body.writer.take() else {
@@ -187,6 +226,13 @@ impl OpenSegment {
             body.blocks.drain(..).map(|block| block.expect("every block was written")).collect();
         let mut pieces = std::mem::take(&mut body.pieces);
         drop(body);
+        let blocks = match order {
+            None => blocks,
+            Some(order) => {
+                assert_eq!(order.len(), blocks.len(), "every block has its place");
+                order.iter().map(|number| blocks[*number as usize]).collect()
+            }
+        };
         let compressed_bytes = blocks.iter().map(|block| u64::from(block.stored_bytes)).sum();
         let SegmentHeader { id, page_bytes, hash, .. } = self.header;
         let (bytes, digest) = SegmentIndex::encode_parts(id, page_bytes, hash, &blocks, hashes);

@@ -173,6 +173,12 @@ impl LockGuard {
     pub fn lock(&self) -> Lock {
         self.lock
     }
+
+    /// The file behind it, where there is one. Whoever is handed a copy of its descriptor holds
+    /// the lock too: it is released when the last copy is closed.
+    pub fn file(&self) -> Option<&std::fs::File> {
+        self._held.downcast_ref()
+    }
 }
 
 impl fmt::Debug for LockGuard {
@@ -203,6 +209,12 @@ pub trait ObjectWriter: Send {
     /// Address, length and place in the object in multiples of 4096 spare the copy.
     fn append_owned(&mut self, bytes: OwnedBytes) -> Result<()> {
         self.append((*bytes).as_ref())
+    }
+
+    /// Hands to the medium what was appended, as far as the medium takes it in such a piece, and
+    /// returns when it is there. That is not yet durable; sealing is.
+    fn flush(&mut self) -> Result<()> {
+        Ok(())
     }
 
     /// Bytes appended so far.

@@ -22,6 +22,7 @@ mod aligned;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod contract;
+mod count;
 mod dir;
 mod error;
 mod failpoint;
@@ -38,6 +39,7 @@ pub use aligned::AlignedBuf;
 pub use contract::{
     HELD_BYTES_MAX, Lock, LockGuard, ObjectMeta, ObjectReader, ObjectWriter, OwnedBytes, Store,
 };
+pub use count::{Written, written};
 pub use dir::DirStore;
 pub use error::{Error, Result};
 pub use failpoint::FAILPOINTS;

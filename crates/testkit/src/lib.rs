@@ -1,4 +1,4 @@
-//! What Standfast's tests share: stores that misbehave on purpose.
+//! What Standfast's tests share: stores that misbehave on purpose, and ranks that are processes.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -16,5 +16,7 @@
 //! Not for production: nothing here is durable or fast.
 
 mod faulty;
+mod processes;
 
 pub use faulty::{Fault, FaultyStore, Op};
+pub use processes::Processes;

@@ -156,7 +156,7 @@ fn leftovers(store: &dyn Store) -> Vec<String> {
 }
 
 /// Files of unfinished writers.
-fn parts(dir: &std::path::Path) -> Vec<String> {
+pub(crate) fn parts(dir: &std::path::Path) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(dir) else { return Vec::new() };
     let mut found = Vec::new();
     for path in entries.flatten().map(|entry| entry.path()) {

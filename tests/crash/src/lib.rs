@@ -9,17 +9,20 @@
 //! itself on planted bugs (`tests/planted.rs`).
 //!
 //! This package holds what the worker and the tests share; the tests are in `tests/`:
-//! `failpoints` (a kill at every named point), `instants` (a kill at any time), `power` (the
+//! `failpoints` (a kill at every named point), `instants` (a kill at any time), `agent` (ranks and the
+//! node's agent killed at any time), `power` (the
 //! file system goes down), `limits` (full, read-only, locked and newer stores), `planted`.
 //!
 //! Settings of a longer run, read from the environment:
 //! - `STANDFAST_TEST_CRASH_ALL=1`: every passage of every point, not a selection.
 //! - `STANDFAST_TEST_KILLS=n`: so many kills at random instants.
+//! - `STANDFAST_TEST_AGENT_KILLS=n`: so many kills of ranks and of the node's agent.
 //! - `STANDFAST_TEST_SEED=n`: where the random instants and contents come from.
 
 pub mod checker;
 pub mod life;
 pub mod mount;
+pub mod node;
 pub mod program;
 pub mod report;
 

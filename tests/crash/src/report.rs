@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! begun 3            checkpoint 3 is about to be taken
+//! returned 3         the call that takes checkpoint 3 has returned
 //! durable 3          the library said that checkpoint 3 is durable
 //! passed NAME 2 3    a failpoint was passed for the second time, during step 3
 //! dying NAME 2       the worker kills itself there
@@ -13,6 +14,8 @@
 pub enum Line {
     /// A checkpoint is about to be taken.
     Begun(u64),
+    /// The call has returned; the checkpoint may not be durable yet.
+    Returned(u64),
     /// A checkpoint was acknowledged.
     Durable(u64),
     /// A point was passed: its name, how often by now, during which step.
@@ -26,6 +29,7 @@ impl Line {
     pub fn tell(&self) {
         let text = match self {
             Line::Begun(version) => format!("begun {version}\n"),
+            Line::Returned(version) => format!("returned {version}\n"),
             Line::Durable(version) => format!("durable {version}\n"),
             Line::Passed(point, nth, step) => format!("passed {point} {nth} {step}\n"),
             Line::Dying(point, nth) => format!("dying {point} {nth}\n"),
@@ -40,6 +44,7 @@ impl Line {
         let words: Vec<&str> = line.split_whitespace().collect();
         match *words.as_slice() {
             ["begun", version] => Some(Line::Begun(version.parse().ok()?)),
+            ["returned", version] => Some(Line::Returned(version.parse().ok()?)),
             ["durable", version] => Some(Line::Durable(version.parse().ok()?)),
             ["passed", point, nth, step] => {
                 Some(Line::Passed(point.into(), nth.parse().ok()?, step.parse().ok()?))
@@ -66,7 +71,7 @@ impl Facts {
             match line {
                 Line::Begun(version) => self.begun = *version,
                 Line::Durable(version) => self.durable = *version,
-                Line::Passed(..) | Line::Dying(..) => {}
+                Line::Returned(_) | Line::Passed(..) | Line::Dying(..) => {}
             }
         }
         self.begun = self.begun.max(self.durable);

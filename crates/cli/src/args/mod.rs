@@ -1,6 +1,7 @@
 //! Every command and option, defined once: parsing, help, man pages and completions come from
 //! here. What helps people further (examples, JSON lines, exit codes) is in [`crate::manual`].
 
+pub(crate) mod agent;
 mod drain;
 mod plan;
 mod quantity;
@@ -67,6 +68,8 @@ pub(crate) enum Command {
     Fetch(FetchArgs),
     /// Print every effective setting and where it came from
     Config(ConfigArgs),
+    /// Start, ask or end the agent that writes for all ranks of this node
+    Agent(agent::AgentArgs),
     /// Measure this machine's ceilings and what each stage reaches of them
     Bench(BenchArgs),
     /// Choose interval, levels, groups and codec, and tell what they will cost

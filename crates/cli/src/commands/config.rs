@@ -83,7 +83,8 @@ fn template(output: &Output) -> Result<()> {
     ))?;
     for key in KEYS {
         record(key, None, output)?;
-        let is_number = key.default.bytes().all(|byte| byte.is_ascii_digit());
+        let digits = key.default.bytes().all(|byte| byte.is_ascii_digit());
+        let is_number = digits && !key.default.is_empty();
         let quote = if is_number { "" } else { "\"" };
         output.line(format_args!(
             "\n# {}\n#{} = {quote}{}{quote}",

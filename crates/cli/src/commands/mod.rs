@@ -1,5 +1,6 @@
 //! One file per command. Each takes its arguments and the output, and gives the exit code.
 
+mod agent;
 mod bench;
 mod completions;
 mod config;
@@ -39,6 +40,7 @@ pub(crate) fn run(cli: &Cli, output: &Output) -> Result<ExitCode> {
         Command::Drain(args) => drain::drain(global, args, output),
         Command::Fetch(args) => drain::fetch(global, args, output),
         Command::Config(args) => config::run(global, args, output),
+        Command::Agent(args) => agent::run(global, args, output),
         Command::Bench(args) => bench::run(args, output),
         Command::Plan(args) => plan::run(global, args, output),
         Command::Model(args) => model::run(args, output),

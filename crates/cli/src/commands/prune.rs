@@ -44,7 +44,7 @@ pub(crate) fn run(global: &Global, args: &PruneArgs, output: &Output) -> Result<
         return Err(Failure::new(Kind::Busy, "the store changed since the plan was made")
             .advise("nothing was removed: run prune again"));
     }
-    prune::execute(&*job.store, &plan)?;
+    prune::execute(&*job.store, &plan).map_err(standfast::Error::from)?;
     let unsealed = job.store.discard_unsealed()?;
     let objects = plan.manifests.len() + plan.images.len() + plan.segments.len();
     output.record(

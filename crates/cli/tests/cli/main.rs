@@ -1,5 +1,6 @@
 //! The command from outside: real stores, real processes, exit codes and what is printed.
 
+mod agent;
 mod damage;
 mod demo;
 mod drain;

@@ -8,18 +8,22 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use standfast_agent::StreamPlace;
 use standfast_capture::{
     Dirty, Mender, Mprotect, Region, Regions, Snapshots, Span, Tracker, Uffd, Watch,
 };
 use standfast_format::{Rank, SegmentId, SegmentIndex, SegmentRef, StoreHeader};
-use standfast_pack::{PackSettings, Packer, SegmentReader, SegmentSettings};
+use standfast_pack::{PackSettings, Packer, SegmentReader, SegmentSettings, Writing};
 use standfast_reduce::{Catalog, PageHasher, PageRef, Positions, Scanner};
 use standfast_restart::{Inventory, Rebuild};
 use standfast_store::Store;
 
+use super::draft::Order;
+use super::handing::Agency;
 use super::sharing::Sharing;
+use super::sink::Sink;
 use super::storing::Storing;
-use crate::config::{Capture, Config, Mode, Track};
+use crate::config::{Capture, Config, Mode, Track, Write};
 use crate::error::Result;
 use crate::team::Team;
 
@@ -37,10 +41,12 @@ const WRITTEN_SHARE_COW: usize = 32;
 /// What capturing remembers between checkpoints.
 pub(crate) struct Capturer {
     pub(super) config: Config,
-    rank: Rank,
+    pub(super) rank: Rank,
+    ranks: usize,
     store: Arc<dyn Store>,
-    header: StoreHeader,
+    pub(super) header: StoreHeader,
     pub(super) sharing: Sharing,
+    pub(super) agency: Agency,
     /// Tells written pages; `None`: every page is hashed.
     pub(super) watch: Option<Watch>,
     pub(super) scanner: Scanner,
@@ -48,12 +54,12 @@ pub(crate) struct Capturer {
     /// Made with the first checkpoint: a program that only restarts needs no pool.
     packer: Option<Packer>,
     pub(super) catalog: Catalog,
-    catalog_loaded: bool,
+    pub(super) catalog_loaded: bool,
     positions: HashMap<String, Positions>,
     /// Where each region lay when it was captured: what was not written since says something
     /// about that memory, not about other memory under the same name.
     pub(super) spans: HashMap<String, Span>,
-    references: HashMap<SegmentId, SegmentRef>,
+    pub(super) references: HashMap<SegmentId, SegmentRef>,
     /// What the last restart brought back, until a checkpoint takes it in.
     restored: Option<Rebuild>,
     /// Segments that could not be read back: nothing new may refer to them.
@@ -79,7 +85,9 @@ impl Capturer {
         let page_bytes = config.page.0 as usize;
         Self {
             rank: team.rank(),
+            ranks: team.size(),
             sharing: Sharing::new(config, team),
+            agency: Agency::default(),
             watch: start_watch(config),
             scanner: Scanner::new(hasher.clone(), page_bytes, config.threads()),
             hasher,
@@ -101,9 +109,19 @@ impl Capturer {
         }
     }
 
-    /// Takes in what a committed checkpoint of all ranks needs and what pruning removed.
-    pub(crate) fn committed(&mut self, segments: &[SegmentRef], removed: &[SegmentId]) {
+    /// Takes in what a committed checkpoint of all ranks needs, what pruning removed, and where
+    /// the agent has put the streams of all ranks.
+    pub(crate) fn committed(
+        &mut self,
+        segments: &[SegmentRef],
+        removed: &[SegmentId],
+        places: &[StreamPlace],
+    ) {
         self.references.extend(segments.iter().map(|segment| (segment.id, *segment)));
+        self.agency.learn(places);
+        let removed_streams = self.agency.with_streams(removed);
+        self.agency.forget(removed);
+        let removed = removed_streams.as_slice();
         self.sharing.committed(removed);
         let removed: HashSet<&SegmentId> = removed.iter().collect();
         self.catalog.forget(|id| removed.contains(&id));
@@ -121,6 +139,7 @@ impl Capturer {
     /// Stores pages again rather than referring to these segments.
     pub(crate) fn distrust(&mut self, segments: impl Iterator<Item = SegmentId>) {
         let segments: Vec<SegmentId> = segments.collect();
+        let segments = self.agency.with_streams(&segments);
         self.sharing.forget(&segments);
         self.distrusted.extend(segments);
         self.catalog.forget(|id| self.distrusted.contains(&id));
@@ -183,7 +202,7 @@ impl Capturer {
         inventory: &Inventory,
         team: &Team,
     ) -> Result<()> {
-        if self.packer.is_none() {
+        if self.packer.is_none() && !self.has_agent() {
             self.packer = Some(self.start_packer());
         }
         let share = usize::try_from(regions.bytes() / CATALOG_SHARE).unwrap_or(usize::MAX);
@@ -255,6 +274,10 @@ impl Capturer {
         taken
     }
 
+    pub(super) fn forget_positions(&mut self) {
+        self.positions.values_mut().for_each(Positions::forget);
+    }
+
     pub(super) fn put_positions(&mut self, regions: &Regions, positions: Vec<Positions>) {
         let names = || regions.iter().map(|region| region.name().to_owned());
         self.positions = names().zip(positions).collect();
@@ -281,7 +304,7 @@ impl Capturer {
     pub(super) fn storing<'a>(
         &'a mut self,
         regions: &Regions,
-        created_ns: u64,
+        order: Order,
         expected_bytes: u64,
     ) -> Storing<'a> {
         let settings = SegmentSettings {
@@ -289,15 +312,30 @@ impl Capturer {
             rank: self.rank,
             hash: self.config.hash,
             page_bytes: self.config.page.0 as u32,
-            created_ns,
+            created_ns: order.taken_ns,
+        };
+        // A segment of the agent's holds a stream of every rank.
+        let streams = if self.agency.link.is_some() { self.ranks as u64 } else { 1 };
+        let segment_bytes = (self.config.segment.0 / streams).max(self.config.block.0);
+        let batch = match &self.agency.link {
+            Some(link) => {
+                let hash_bytes = self.config.hash.bytes();
+                let batch = standfast_agent::Batch::begin(link, order, hash_bytes);
+                Sink::Agent(batch, Arc::clone(link), order.attempt)
+            }
+            None => {
+                let packer = self.packer.as_ref().expect("prepared");
+                Sink::Own(packer.begin_as(settings, writing(&self.config)))
+            }
         };
         Storing {
             elements: regions.iter().map(|region| region.elem()).collect(),
             catalog: &mut self.catalog,
-            batch: self.packer.as_ref().expect("prepared").begin(settings),
+            batch,
+            last: None,
             mode: self.config.mode,
-            slots_max: (self.config.segment.0 / self.config.page.0) as u32,
-            segment_bytes: self.config.segment.0,
+            slots_max: (segment_bytes / self.config.page.0) as u32,
+            segment_bytes,
             expected_bytes,
             begun: Vec::new(),
         }
@@ -306,6 +344,15 @@ impl Capturer {
     pub(super) fn table_entry(&self, number: u32) -> (SegmentId, Option<SegmentRef>) {
         let id = self.catalog.segment_id(number);
         (id, self.references.get(&id).copied())
+    }
+}
+
+/// When this process writes what it captures.
+fn writing(config: &Config) -> Writing {
+    match config.write {
+        Write::Direct => Writing::Direct,
+        Write::Wag => Writing::Wag { threshold_bytes: config.wag_threshold.0 as usize },
+        Write::Pool | Write::WagDbi => Writing::Behind,
     }
 }
 

@@ -17,28 +17,26 @@
 //! Step 1 is a thread's work. The others need the ranks to talk: where any thread may do that it
 //! is the same thread's work, otherwise it is done inside the program's next collective call.
 
-use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Instant;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
-use standfast_format::{
-    AttemptId, HashKind, Image, ImageRef, JobId, Kind, Level, Manifest, Rank, RegionImage,
-    SegmentId, SegmentRef, Stats, Tally, Version, Writes, name,
-};
+use standfast_agent::StreamPlace;
+use standfast_commit::prune::Keep;
+use standfast_commit::{Part, Published, Publisher, Unpublished, failpoint, refresh};
+use standfast_format::{Level, RegionImage, SegmentId, SegmentRef, Stats, Tally, Version};
 use standfast_protect::Topology;
-use standfast_restart::{Damaged, Inventory};
-use standfast_store::{Lock, Store, keep_signals_away};
+use standfast_restart::Inventory;
+use standfast_store::keep_signals_away;
 
-use super::draft::{Draft, Order, elapsed_ns};
-use super::told::Told;
+use super::draft::{Draft, Order};
+use super::sink::{Pending, Ticket};
+use super::told::{Holdings, Told};
 use crate::busy;
 use crate::error::{Error, Result};
-use crate::failpoint;
 use crate::progress::{Board, Progress};
-use crate::prune::{self, Keep};
 use crate::report::Report;
 use crate::ring;
 use crate::stores::Stores;
@@ -56,18 +54,16 @@ pub(crate) struct Committed {
     /// Segments of all ranks that it needs.
     pub(crate) segments: Vec<SegmentRef>,
     pub(crate) removed: Vec<SegmentId>,
+    /// Where the agent has put the streams of all ranks.
+    pub(crate) places: Vec<StreamPlace>,
     pub(crate) report: Report,
 }
 
 /// What committing needs to know of the job.
 #[derive(Clone)]
 pub(crate) struct CommitSettings {
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) publisher: Publisher,
     pub(crate) board: Arc<Board>,
-    pub(crate) job: JobId,
-    pub(crate) hash: HashKind,
-    pub(crate) page_bytes: u32,
-    pub(crate) keep: u32,
     pub(crate) stores: Stores,
     /// Where the nodes of the job are protected.
     pub(crate) ring: Option<Arc<Topology>>,
@@ -75,10 +71,8 @@ pub(crate) struct CommitSettings {
 
 /// A draft whose segments are durable, or could not be made so.
 struct Sealed {
-    version: Version,
-    attempt: AttemptId,
+    order: Order,
     sequence: u64,
-    taken_ns: u64,
     started: Instant,
     /// Segments of this rank.
     own: Vec<SegmentId>,
@@ -140,12 +134,8 @@ impl Committer {
         let run = move || {
             keep_signals_away();
             for (work, sequence, mut inventory) in queue {
-                let _busy = busy::hold(&*own.store);
-                let sealed = work.draft(team.as_ref()).map(|draft| seal(draft, sequence));
-                let step = match sealed {
-                    Ok(sealed) => Step::Sealed(Box::new(sealed)),
-                    Err((version, error)) => Step::Failed(version, error),
-                };
+                let _busy = busy::hold(&*own.publisher.store);
+                let step = own.step(work, sequence, team.as_ref(), &mut inventory);
                 let step = match &team {
                     Some(team) => Step::Settled(Box::new(own.finish(team, step, &mut inventory))),
                     None => step,
@@ -191,16 +181,14 @@ impl Drop for Committer {
     }
 }
 
-/// Step 1.
-fn seal(draft: Draft, sequence: u64) -> Sealed {
-    let Draft { version, attempt, taken_ns, started, regions, table, mut stats, notes, .. } = draft;
-    let (pending, foreign) = (draft.pending, draft.foreign);
-    let own: Vec<SegmentId> = pending.ids().collect();
+/// Step 1, of a draft that this process writes.
+fn seal(unsealed: &mut Sealed, pending: standfast_pack::Pending) {
     failpoint::pass("commit.before_segments");
     let (mut pieces, mut writes) = (Tally::default(), Tally::default());
     let sealing = AssertUnwindSafe(|| pending.seal());
     let sealed = catch_unwind(sealing).map_err(|_| Error::Broken { what: "sealing" });
-    let segments = sealed.and_then(|sealed| {
+    let stats = &mut unsealed.stats;
+    unsealed.segments = sealed.and_then(|sealed| {
         let sealed = sealed?;
         stats.compressed_bytes = sealed.iter().map(|segment| segment.compressed_bytes).sum();
         stats.segment_bytes = sealed.iter().map(|segment| segment.reference.file_bytes).sum();
@@ -210,31 +198,8 @@ fn seal(draft: Draft, sequence: u64) -> Sealed {
         });
         Ok(sealed.iter().map(|segment| segment.reference).collect())
     });
-    Sealed {
-        version,
-        attempt,
-        sequence,
-        taken_ns,
-        started,
-        own,
-        foreign,
-        regions,
-        table,
-        stats,
-        segments,
-        pieces,
-        writes,
-        notes,
-    }
-}
-
-/// One rank's part of a manifest.
-#[derive(serde::Serialize, serde::Deserialize)]
-struct Part {
-    image: ImageRef,
-    segments: Vec<SegmentRef>,
-    stats: Stats,
-    writes: Writes,
+    unsealed.pieces = pieces;
+    unsealed.writes = writes;
 }
 
 impl CommitSettings {
@@ -247,9 +212,51 @@ impl CommitSettings {
         }
     }
 
+    /// What the thread does with its work.
+    fn step(
+        &self,
+        work: Work,
+        sequence: u64,
+        team: Option<&Team>,
+        inventory: &mut Inventory,
+    ) -> Step {
+        let draft = match work.draft(team) {
+            Ok(draft) => draft,
+            Err((version, error)) => {
+                return Step::Failed(version, error);
+            }
+        };
+        let Draft { order, started, pending, foreign, regions, table, stats, notes } = draft;
+        let settled = match pending {
+            Pending::Agent(ticket) => {
+                self.conclude_handed(order, ticket, foreign, notes, inventory)
+            }
+            Pending::Own(pending) => {
+                let (own, segments) = (pending.ids().collect(), Ok(Vec::new()));
+                let mut sealed = Sealed {
+                    order,
+                    sequence,
+                    started,
+                    own,
+                    foreign,
+                    regions,
+                    table,
+                    stats,
+                    segments,
+                    pieces: Tally::default(),
+                    writes: Tally::default(),
+                    notes,
+                };
+                seal(&mut sealed, pending);
+                return Step::Sealed(Box::new(sealed));
+            }
+        };
+        Step::Settled(Box::new(settled))
+    }
+
     /// Steps 2 to 5, and the news for whoever waits. Collective.
     fn conclude(&self, team: &Team, sealed: Sealed, inventory: &mut Inventory) -> Settled {
-        let version = sealed.version;
+        let version = sealed.order.version;
         let begun = sealed.own.iter().chain(&sealed.foreign).copied().collect();
         let committing = AssertUnwindSafe(|| self.commit(team, sealed, inventory));
         // Whoever waits for this checkpoint must not wait for ever.
@@ -259,13 +266,7 @@ impl CommitSettings {
             Ok(committed) => self.protect(team, version, inventory, &mut committed.report.notes),
             Err(_) => Level::Local,
         };
-        let progress = match &outcome {
-            Ok(_) => Progress::Done(level),
-            Err(error) => Progress::Failed(error.clone()),
-        };
-        // The board first: whoever takes the outcome in must find it told there.
-        self.board.set(version, progress);
-        Settled { begun, outcome }
+        self.settled(version, begun, level, outcome)
     }
 
     /// Brings a committed checkpoint to level ring, where that is wanted. One that does not get
@@ -282,7 +283,7 @@ impl CommitSettings {
         };
         self.board.set(version, Progress::Reached(Level::Local));
         let encoding = AssertUnwindSafe(|| {
-            ring::protect(team, &*self.store, &self.stores, topology, manifest)
+            ring::protect(team, &*self.publisher.store, &self.stores, topology, manifest)
         });
         let encoded = catch_unwind(encoding).unwrap_or(Err(Error::Broken { what: "encoding" }));
         match encoded {
@@ -298,8 +299,7 @@ impl CommitSettings {
     fn fail(&self, team: &Team, version: Version, error: Error) -> Settled {
         let told = team.gather_all::<Vec<SegmentRef>>(Err(error.clone()));
         let error = told.err().unwrap_or(error);
-        self.board.set(version, Progress::Failed(error.clone()));
-        Settled { begun: Vec::new(), outcome: Err(error) }
+        self.settled(version, Vec::new(), Level::Local, Err(error))
     }
 
     fn commit(
@@ -308,18 +308,24 @@ impl CommitSettings {
         mut sealed: Sealed,
         inventory: &mut Inventory,
     ) -> Result<Committed> {
-        let (version, attempt) = (sealed.version, sealed.attempt);
+        let order = sealed.order;
+        let version = order.version;
         let own = std::mem::take(&mut sealed.own);
         let own_notes = std::mem::take(&mut sealed.notes);
-        let discard = || self.discard(version, attempt, team.rank(), &own);
+        let discard = || self.publisher.discard(version, order.attempt, team.rank(), &own);
         let segments = std::mem::replace(&mut sealed.segments, Ok(Vec::new()));
         let segments = team.gather_all(segments).inspect_err(|_| discard())?;
 
         failpoint::pass("commit.before_image");
-        let order = Order { version, attempt, taken_ns: sealed.taken_ns };
         let place = (sealed.sequence, team.size() as u32);
-        let part = self.write_image(team.rank(), sealed, &segments.concat());
         let replaced = inventory.checkpoints.iter().any(|other| other.version == version);
+        // Step 3.
+        let Sealed { regions, table, stats, started, pieces, writes, .. } = sealed;
+        let rank = team.rank();
+        let draft =
+            standfast_commit::Draft { rank, regions, table, stats, started, pieces, writes };
+        let part = self.publisher.write_image(order, draft, &segments.concat());
+        let part = part.map_err(Error::from);
         let own_error = part.as_ref().err().cloned();
         let parts = team.gather_first(part)?;
         let written = parts.map(|parts| self.write_manifest(order, place, parts, inventory));
@@ -341,9 +347,10 @@ impl CommitSettings {
             (removed, notes) = self.finish_others(team, version, replaced, inventory)?;
         }
         let manifest = inventory.checkpoint(version)?;
-        let mut report = Report::of(manifest, self.page_bytes);
+        let mut report = Report::of(manifest, self.publisher.page_bytes);
         report.notes = own_notes.into_iter().chain(notes).collect();
-        Ok(Committed { segments: manifest.segments.clone(), removed, report })
+        let segments = manifest.segments.clone();
+        Ok(Committed { segments, removed, places: Vec::new(), report })
     }
 
     /// Steps 4 and 5 where nodes have stores of their own.
@@ -355,44 +362,14 @@ impl CommitSettings {
         inventory: &mut Inventory,
     ) -> Result<(Vec<SegmentId>, Vec<String>)> {
         let manifest = inventory.checkpoint(version)?;
-        let notes = self.stores.spread(team, &*self.store, manifest)?;
-        let keep = Keep { newest: self.keep as usize, ..Keep::default() };
+        let notes = self.stores.spread(team, &*self.publisher.store, manifest)?;
+        let keep = Keep { newest: self.publisher.keep as usize, ..Keep::default() };
         let beyond = keep.newest != 0 && inventory.checkpoints.len() > keep.newest;
         // A store that does not know the new one keeps what it has.
         if !notes.is_empty() || !(beyond || replaced) {
             return Ok((Vec::new(), notes));
         }
-        self.stores.prune(team, &*self.store, keep, inventory)
-    }
-
-    /// Step 3.
-    fn write_image(&self, rank: Rank, sealed: Sealed, new: &[SegmentRef]) -> Result<Part> {
-        let Sealed { version, attempt, started, regions, table, mut stats, .. } = sealed;
-        let mut writes = Writes { rank, pieces: sealed.pieces, writes: sealed.writes };
-        let segments = table
-            .into_iter()
-            .map(|(id, known)| resolve(id, known, new))
-            .collect::<Result<Vec<SegmentRef>>>()?;
-        let image = Image {
-            job: self.job,
-            version,
-            rank,
-            page_bytes: self.page_bytes,
-            hash: self.hash,
-            segments: segments.clone(),
-            regions,
-        };
-        let (bytes, digest) = image.encode();
-        stats.image_bytes = bytes.len() as u64;
-        stats.rank_bytes_max = stats.segment_bytes + stats.image_bytes;
-        let putting = Instant::now();
-        self.store.put(&name::image(version, attempt, rank), &bytes)?;
-        let put_ns = elapsed_ns(putting);
-        writes.pieces.add(stats.image_bytes, put_ns);
-        writes.writes.add(stats.image_bytes, put_ns);
-        stats.total_ns = elapsed_ns(started);
-        let image = ImageRef { rank, file_bytes: stats.image_bytes, digest };
-        Ok(Part { image, segments, stats, writes })
+        self.stores.prune(team, &*self.publisher.store, keep, inventory)
     }
 
     /// Steps 4 and 5, on the first rank: what to tell the others, and what it failed with.
@@ -403,130 +380,87 @@ impl CommitSettings {
         parts: Vec<Result<Part>>,
         inventory: &mut Inventory,
     ) -> (Told, Option<Error>) {
-        let (version, attempt) = (order.version, order.attempt);
-        let manifest = match parts.into_iter().collect::<Result<Vec<Part>>>() {
-            Ok(parts) => self.join(order, place, parts),
+        let parts = match parts.into_iter().collect::<Result<Vec<Part>>>() {
+            Ok(parts) => parts,
             Err(error) => return (Told::failed(&error, false, inventory), Some(error)),
         };
-        failpoint::pass("commit.before_manifest");
-        let object = name::manifest(version, Level::Local);
-        if let Err(error) = self.store.put(&object, &manifest.encode()) {
-            let error = Error::from(error);
-            let files_stay = in_doubt(&*self.store, inventory, object, &error, attempt);
-            return (Told::failed(&error, files_stay, inventory), Some(error));
-        }
-        failpoint::pass("commit.after_manifest");
-
-        let before = inventory.checkpoints.len();
-        inventory.checkpoints.retain(|other| other.version != version);
-        inventory.damaged.retain(|damaged| damaged.object != object);
-        let replaced = inventory.checkpoints.len() < before;
-        inventory.checkpoints.insert(0, manifest);
-        if !self.stores.are_one() {
-            return (Told::committed(Vec::new(), Vec::new(), inventory), None);
-        }
-        let (removed, pruned) = prune_beyond(&*self.store, self.keep, replaced, inventory);
-        // The checkpoint exists all the same; what stayed is tried again after the next one.
-        let note = |error: Error| format!("older checkpoints were not pruned: {error}");
-        let notes = pruned.err().map(note).into_iter().collect();
-        (Told::committed(removed, notes, inventory), None)
-    }
-
-    /// The manifest of all ranks' parts; `place`: its sequence and how many ranks there are.
-    fn join(&self, order: Order, (sequence, ranks): (u64, u32), parts: Vec<Part>) -> Manifest {
-        let mut seen = HashSet::new();
-        let segments = parts.iter().flat_map(|part| &part.segments);
-        let segments = segments.filter(|segment| seen.insert(segment.id)).copied().collect();
-        let stats = parts.iter().fold(Stats::default(), |all, part| all.join(part.stats));
-        Manifest {
-            job: self.job,
-            version: order.version,
-            sequence,
-            attempt: order.attempt,
-            level: Level::Local,
-            taken_ns: order.taken_ns,
-            ranks,
-            writes: parts.iter().map(|part| part.writes.clone()).collect(),
-            images: parts.into_iter().map(|part| part.image).collect(),
-            segments,
-            stats,
+        // Where nodes have stores of their own, all of them are pruned together.
+        let published = match self.stores.are_one() {
+            true => self.publisher.publish(order, place, parts, inventory),
+            false => {
+                let written = self.publisher.write_manifest(order, place, parts, inventory);
+                written.map(|_| Published::default())
+            }
+        };
+        match published {
+            Ok(Published { removed, notes }) => (Told::committed(removed, notes, inventory), None),
+            Err(Unpublished { error, files_stay }) => {
+                let error = Error::from(error);
+                (Told::failed(&error, files_stay, inventory), Some(error))
+            }
         }
     }
 
-    /// Gives the space of a failed attempt back, as far as the store lets it.
-    fn discard(&self, version: Version, attempt: AttemptId, rank: Rank, own: &[SegmentId]) {
-        // Most are not there, and what stays goes with the next prune or opening.
-        let _ = self.store.remove(&name::image(version, attempt, rank));
-        for id in own {
-            let _ = self.store.remove(&name::segment(*id));
-        }
+    /// What the agent made of a draft that was handed to it, and the news for whoever waits.
+    fn conclude_handed(
+        &self,
+        order: Order,
+        mut ticket: Ticket,
+        foreign: Vec<SegmentId>,
+        notes: Vec<String>,
+        inventory: &mut Inventory,
+    ) -> Settled {
+        let begun = ticket.streams().iter().copied().chain(foreign).collect();
+        let outcome = match ticket.settled() {
+            Ok(settled) => self.take_settled(order, settled, notes, inventory),
+            Err(error) => self.look_for(order, error, inventory),
+        };
+        self.settled(order.version, begun, Level::Local, outcome)
     }
-}
 
-/// Whether a manifest may be there although writing it was reported to have failed. It is then
-/// in the inventory: as a checkpoint, or as a manifest of unknown contents.
-fn in_doubt(
-    store: &dyn Store,
-    inventory: &mut Inventory,
-    object: String,
-    error: &Error,
-    attempt: AttemptId,
-) -> bool {
-    if refresh(store, inventory) {
-        return inventory.checkpoints.iter().any(|manifest| manifest.attempt == attempt)
-            || inventory.damaged.iter().any(|damaged| damaged.object == object);
+    fn take_settled(
+        &self,
+        order: Order,
+        settled: standfast_agent::Settled,
+        notes: Vec<String>,
+        inventory: &mut Inventory,
+    ) -> Result<Committed> {
+        let standfast_agent::Settled { outcome, places, removed, manifests, damaged, .. } = settled;
+        Holdings::told(manifests, damaged).take_in(inventory);
+        outcome.map_err(standfast_agent::Failure::into_error)?;
+        let manifest = inventory.checkpoint(order.version)?;
+        let mut report = Report::of(manifest, self.publisher.page_bytes);
+        report.notes = notes.into_iter().chain(settled.notes).collect();
+        Ok(Committed { segments: manifest.segments.clone(), removed, places, report })
     }
-    let why =
-        standfast_restart::Error::Uncertain { object: object.clone(), why: error.to_string() };
-    inventory.damaged.push(Damaged { object, error: why });
-    true
-}
 
-/// Asks the store what is there; false if it does not answer.
-fn refresh(store: &dyn Store, inventory: &mut Inventory) -> bool {
-    Inventory::read(store).map(|fresh| *inventory = fresh).is_ok()
-}
-
-fn resolve(id: SegmentId, known: Option<SegmentRef>, new: &[SegmentRef]) -> Result<SegmentRef> {
-    known
-        .or_else(|| new.iter().find(|segment| segment.id == id).copied())
-        .ok_or(Error::Unsealed { segment: id })
-}
-
-/// Removes the checkpoints beyond `keep`, and what only they or a replaced one needed. Returns
-/// the segments that are gone, or may be.
-fn prune_beyond(
-    store: &dyn Store,
-    keep: u32,
-    replaced: bool,
-    inventory: &mut Inventory,
-) -> (Vec<SegmentId>, Result<()>) {
-    let mut keep = Keep { newest: keep as usize, ..Keep::default() };
-    let beyond = keep.newest != 0 && inventory.checkpoints.len() > keep.newest;
-    if !beyond && !replaced {
-        return (Vec::new(), Ok(()));
+    /// The agent is gone: the store knows whether the checkpoint exists. Nobody writes there now.
+    fn look_for(&self, order: Order, error: Error, inventory: &mut Inventory) -> Result<Committed> {
+        refresh(&*self.publisher.store, inventory);
+        let found = inventory.checkpoints.iter().find(|found| found.attempt == order.attempt);
+        let manifest = found.ok_or(error)?;
+        Ok(Committed {
+            segments: manifest.segments.clone(),
+            removed: Vec::new(),
+            places: Vec::new(),
+            report: Report::of(manifest, self.publisher.page_bytes),
+        })
     }
-    // Somebody reads (a verify, an export): nothing is taken away from under them.
-    let _lock = match store.lock(Lock::ReadExclusive) {
-        Ok(lock) => lock,
-        Err(error) if error.kind() == Kind::Busy => return (Vec::new(), Ok(())),
-        Err(error) => return (Vec::new(), Err(error.into())),
-    };
-    keep.versions = prune::kept_by_others(store, inventory, &keep);
-    let plan = match store.list("") {
-        Ok(objects) => prune::plan(inventory, &objects, &keep),
-        Err(error) => return (Vec::new(), Err(error.into())),
-    };
-    let pruned = prune::execute(store, &plan);
-    match &pruned {
-        Ok(_) => {
-            inventory.checkpoints.retain(|manifest| !plan.remove.contains(&manifest.version));
-        }
-        // Some are gone, some are not; an old inventory at worst offers what is gone.
-        Err(_) => {
-            refresh(store, inventory);
-        }
+
+    /// Tells whoever waits.
+    fn settled(
+        &self,
+        version: Version,
+        begun: Vec<SegmentId>,
+        level: Level,
+        outcome: Result<Committed>,
+    ) -> Settled {
+        let progress = match &outcome {
+            Ok(_) => Progress::Done(level),
+            Err(error) => Progress::Failed(error.clone()),
+        };
+        // The board first: whoever takes the outcome in must find it told there.
+        self.board.set(version, progress);
+        Settled { begun, outcome }
     }
-    // Also those that stayed: nothing may refer to them any more.
-    (plan.segment_ids().collect(), pruned.map(drop))
 }

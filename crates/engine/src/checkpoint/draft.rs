@@ -4,21 +4,15 @@ use std::collections::HashSet;
 use std::time::Instant;
 
 use standfast_capture::Regions;
-use standfast_format::{AttemptId, RegionImage, SegmentId, SegmentRef, Stats, Version};
-use standfast_pack::Pending;
+use standfast_format::{RegionImage, SegmentId, SegmentRef, Stats};
 use standfast_reduce::Positions;
 
 use super::capture::Capturer;
 use super::describe::{Table, Writer, count, describe};
+use super::sink::Pending;
 use crate::error::Error;
 
-/// What all ranks of an attempt have in common.
-#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Order {
-    pub(crate) version: Version,
-    pub(crate) attempt: AttemptId,
-    pub(crate) taken_ns: u64,
-}
+pub(crate) use standfast_commit::Order;
 
 /// Pages that were taken.
 pub(super) struct Taken {
@@ -53,9 +47,7 @@ impl GivenUp {
 
 /// A checkpoint whose pages are captured and whose files are not yet durable.
 pub(crate) struct Draft {
-    pub(crate) version: Version,
-    pub(crate) attempt: AttemptId,
-    pub(crate) taken_ns: u64,
+    pub(crate) order: Order,
     pub(crate) started: Instant,
     pub(crate) pending: Pending,
     /// New segments of other ranks that this one refers to.
@@ -73,7 +65,7 @@ impl Capturer {
     pub(super) fn draft(
         &mut self,
         regions: &Regions,
-        Order { version, attempt, taken_ns }: Order,
+        order: Order,
         started: Instant,
         positions: Vec<Positions>,
         taken: Taken,
@@ -85,9 +77,7 @@ impl Capturer {
         let table = table.order.into_iter().map(|number| self.table_entry(number)).collect();
         let Taken { pending, foreign, .. } = taken;
         Draft {
-            version,
-            attempt,
-            taken_ns,
+            order,
             started,
             pending,
             foreign,

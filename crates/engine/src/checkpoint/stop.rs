@@ -24,7 +24,7 @@ impl Capturer {
     pub(crate) unsafe fn capture(
         &mut self,
         regions: &Regions,
-        Order { version, attempt, taken_ns }: Order,
+        order: Order,
         inventory: &Inventory,
         team: &Team,
     ) -> Result<Draft> {
@@ -33,9 +33,9 @@ impl Capturer {
         let mut positions = self.take_positions(regions);
         let taken = match self.sharing.is_on() {
             // SAFETY: the caller vouches for the memory.
-            true => unsafe { self.take_together(regions, &mut positions, taken_ns, team) },
+            true => unsafe { self.take_together(regions, &mut positions, order, team) },
             // SAFETY: as above.
-            false => unsafe { self.take_alone(regions, &mut positions, taken_ns) },
+            false => unsafe { self.take_alone(regions, &mut positions, order) },
         };
         let begun = match &taken {
             Ok(taken) => taken.own.iter().chain(&taken.foreign).copied().collect(),
@@ -43,9 +43,9 @@ impl Capturer {
         };
         let taken = team.agree(taken.map_err(|given_up| given_up.error));
         let taken = taken.inspect_err(|_| self.forget_attempt(&begun))?;
-        let order = Order { version, attempt, taken_ns };
         let mut draft = self.draft(regions, order, started, positions, taken);
         draft.stats.blocked_ns = elapsed_ns(started);
+        self.hand_over(&mut draft);
         Ok(draft)
     }
 
@@ -79,12 +79,12 @@ impl Capturer {
         &mut self,
         regions: &Regions,
         positions: &mut [Positions],
-        created_ns: u64,
+        order: Order,
     ) -> std::result::Result<Taken, GivenUp> {
         let started = Instant::now();
         let taken = self.with_dirty(regions, |this, dirty| {
             // SAFETY: the caller vouches for the memory.
-            unsafe { this.scan_and_store(regions, positions, dirty, created_ns) }
+            unsafe { this.scan_and_store(regions, positions, dirty, order) }
         });
         taken.map(|taken| Taken { scan_ns: elapsed_ns(started), ..taken })
     }
@@ -94,7 +94,7 @@ impl Capturer {
         regions: &Regions,
         positions: &mut [Positions],
         dirty: &[Dirty],
-        created_ns: u64,
+        order: Order,
     ) -> std::result::Result<Taken, GivenUp> {
         let expected_bytes = expected_bytes(regions, positions, dirty, self.config.page.0);
         if self.config.mode.finds_equal() {
@@ -103,7 +103,7 @@ impl Capturer {
         // SAFETY: the caller vouches for the memory.
         let mut targets = unsafe { targets(regions, positions, dirty, self.config.mode) };
         let scanner = self.scanner.clone();
-        let mut store = self.storing(regions, created_ns, expected_bytes);
+        let mut store = self.storing(regions, order, expected_bytes);
         // Where most pages are new, the encoders want a core: one thread less. If that leaves one,
         // it hashes what it copies instead of copying what it hashed.
         let mostly_new = expected_bytes > regions.bytes() / 2;

@@ -5,10 +5,10 @@
 
 use standfast_capture::{Dirty, Region, Regions};
 use standfast_format::SegmentId;
-use standfast_pack::Batch;
 use standfast_reduce::collective::Place;
 use standfast_reduce::{Catalog, Changed, Consume, Found, PageRef, Positions};
 
+use super::sink::Sink;
 use crate::config::Mode;
 use crate::error::{Error, Result};
 use crate::identity;
@@ -21,7 +21,9 @@ pub(super) struct Storing<'a> {
     /// Size of each region's elements.
     pub(super) elements: Vec<u8>,
     pub(super) catalog: &'a mut Catalog,
-    pub(super) batch: Batch<'a>,
+    pub(super) batch: Sink<'a>,
+    /// The page stored last, by region and page: what does not follow it begins a piece.
+    pub(super) last: Option<(usize, usize)>,
     pub(super) mode: Mode,
     pub(super) slots_max: u32,
     pub(super) segment_bytes: u64,
@@ -37,9 +39,13 @@ impl Consume for Storing<'_> {
         if self.mode.finds_equal() && page.zero {
             return Ok(PageRef::ZERO);
         }
+        self.follow(page.region, page.page);
         self.make_room()?;
         match self.find_or_enter(page.hash) {
-            Found::Known(place) => Ok(place),
+            Found::Known(place) => {
+                self.last = None;
+                Ok(place)
+            }
             Found::Entered(place) => {
                 self.batch.push(page.bytes, page.hash, self.elements[page.region])?;
                 Ok(place)
@@ -50,16 +56,20 @@ impl Consume for Storing<'_> {
     fn unseen(
         &mut self,
         region: usize,
-        _page: usize,
+        page: usize,
         bytes: &[u8],
         hash: &mut [u8],
     ) -> Result<PageRef> {
+        self.follow(region, page);
         self.make_room()?;
         self.batch.stage(bytes, self.elements[region], hash)?;
         match self.find_or_enter(hash) {
-            Found::Known(place) => Ok(place),
+            Found::Known(place) => {
+                self.last = None;
+                Ok(place)
+            }
             Found::Entered(place) => {
-                self.batch.keep_staged();
+                self.batch.keep_staged()?;
                 Ok(place)
             }
         }
@@ -78,6 +88,15 @@ impl Storing<'_> {
     pub(super) fn expect_pages(&mut self, pages: usize) {
         self.catalog.reserve(pages);
         self.expected_bytes = pages as u64 * self.segment_bytes / u64::from(self.slots_max);
+    }
+
+    /// Ends the piece before a page that does not follow it.
+    fn follow(&mut self, region: usize, page: usize) {
+        let follows = page > 0 && self.last == Some((region, page - 1));
+        if !follows {
+            self.batch.end_piece();
+        }
+        self.last = Some((region, page));
     }
 
     fn find_or_enter(&mut self, hash: &[u8]) -> Found {
@@ -107,7 +126,7 @@ impl Storing<'_> {
 
     pub(super) fn close(&mut self) -> Result<()> {
         if self.batch.slots().is_some() {
-            self.batch.close_segment(self.catalog.seal_segment());
+            self.batch.close_segment(self.catalog.seal_segment())?;
         }
         Ok(())
     }

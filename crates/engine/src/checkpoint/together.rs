@@ -12,7 +12,7 @@ use standfast_reduce::collective::{Assignment, Fate, Place, Places};
 use standfast_reduce::{Changed, Consume, PageRef, Positions};
 
 use super::capture::Capturer;
-use super::draft::{GivenUp, Taken, elapsed_ns};
+use super::draft::{GivenUp, Order, Taken, elapsed_ns};
 use super::sharing::Candidates;
 use super::stop::targets;
 use crate::team::Team;
@@ -27,7 +27,7 @@ impl Capturer {
         &mut self,
         regions: &Regions,
         positions: &mut [Positions],
-        created_ns: u64,
+        order: Order,
         team: &Team,
     ) -> std::result::Result<Taken, GivenUp> {
         let mut clock = Instant::now();
@@ -43,7 +43,7 @@ impl Capturer {
             strategy.assign(team.comm(), candidates.hashes()).map_err(GivenUp::early)?;
         let assign_ns = lap();
         // SAFETY: the caller vouches for the memory.
-        let stored = unsafe { self.store_own(regions, &candidates, &assignment, created_ns) };
+        let stored = unsafe { self.store_own(regions, &candidates, &assignment, order) };
         let copy_ns = lap();
         let taken = self.refer_together(team, positions, (&candidates, &assignment), stored)?;
         Ok(Taken { scan_ns, copy_ns, agree_ns: assign_ns + lap(), ..taken })
@@ -81,14 +81,14 @@ impl Capturer {
         regions: &Regions,
         candidates: &Candidates,
         assignment: &Assignment,
-        created_ns: u64,
+        order: Order,
     ) -> std::result::Result<(Taken, OwnPlaces), GivenUp> {
         let page_bytes = self.config.page.0 as usize;
         let expected_bytes = assignment.mine().count() as u64 * self.config.page.0;
         self.catalog.reserve((expected_bytes / self.config.page.0) as usize);
         // SAFETY: the caller vouches for the memory.
         let memory: Vec<&[u8]> = regions.iter().map(|region| unsafe { region.memory() }).collect();
-        let mut store = self.storing(regions, created_ns, expected_bytes);
+        let mut store = self.storing(regions, order, expected_bytes);
         let mut places: OwnPlaces = vec![None; assignment.len()];
         for candidate in assignment.mine() {
             let (region, page) = candidates.place(candidate);

@@ -24,6 +24,11 @@ impl Holdings {
         }
     }
 
+    /// Those that somebody else has told.
+    pub(crate) fn told(manifests: Vec<Vec<u8>>, damaged: Vec<(String, String)>) -> Self {
+        Self { manifests, damaged }
+    }
+
     /// Replaces what a rank believed to be there.
     pub(crate) fn take_in(&self, inventory: &mut Inventory) {
         let mut checkpoints = Vec::with_capacity(self.manifests.len());

@@ -87,6 +87,19 @@ pub enum Capture {
     Cow,
 }
 
+/// How captured pages reach the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Write {
+    /// Through this process's own pool, while the program goes on.
+    Pool,
+    /// Piece by piece, while the program waits.
+    Direct,
+    /// Small pieces together, large ones by themselves, while the program waits.
+    Wag,
+    /// Through the pool that all ranks of the node share, by the node's agent.
+    WagDbi,
+}
+
 /// When a restart gives control back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Restart {
@@ -153,6 +166,16 @@ pub struct Config {
     pub block: ByteSize,
     /// Memory for captured pages on their way to the store.
     pub pool: ByteSize,
+    /// How they reach it.
+    pub write: Write,
+    /// Pieces from this size on are written by themselves with `write = wag`.
+    pub wag_threshold: ByteSize,
+    /// Directory of the agent's socket; empty: the usual one.
+    pub agent_dir: String,
+    /// Program that is run to start an agent.
+    pub agent_command: String,
+    /// How long an agent without work stays.
+    pub agent_idle: TimeSpan,
     /// Largest segment.
     pub segment: ByteSize,
     /// Threads that hash, and threads that compress; 0: one per core, at most 4.
@@ -212,6 +235,12 @@ const CAPTURES: Words<Capture> = &[("stop", Capture::Stop), ("cow", Capture::Cow
 const RESTARTS: Words<Restart> = &[("eager", Restart::Eager), ("lazy", Restart::Lazy)];
 const PIPELINES: Words<Pipeline> =
     &[("pipelined", Pipeline::Pipelined), ("serial", Pipeline::Serial), ("none", Pipeline::None)];
+const WRITES: Words<Write> = &[
+    ("pool", Write::Pool),
+    ("direct", Write::Direct),
+    ("wag", Write::Wag),
+    ("wag-dbi", Write::WagDbi),
+];
 const IOS: Words<Io> = &[("auto", Io::Auto), ("direct", Io::Direct), ("buffered", Io::Buffered)];
 
 /// A number of members or shards.
@@ -383,10 +412,57 @@ pub const KEYS: &[Key] = &[
     },
     Key {
         name: "pool",
-        help: "Memory for captured pages on their way to the store; at least four blocks",
+        help: "Memory for captured pages on their way to the store, of each rank, or with write = wag-dbi of all ranks of a node together; at least four blocks",
         default: "64MiB",
         set: |config, text| assign(&mut config.pool, text),
         show: |config| config.pool.to_string(),
+    },
+    Key {
+        name: "write",
+        help: "How captured pages reach the store: pool (this process writes them while the program goes on), wag-dbi (the node's agent does, for all ranks of the node), or for comparison direct (each piece while the program waits) and wag (small pieces together, while the program waits)",
+        default: "pool",
+        set: |config, text| word(&mut config.write, WRITES, text),
+        show: |config| word_of(config.write, WRITES),
+    },
+    Key {
+        name: "wag_threshold",
+        help: "With write = wag, pieces from this size on are written by themselves",
+        default: "256KiB",
+        set: |config, text| assign(&mut config.wag_threshold, text),
+        show: |config| config.wag_threshold.to_string(),
+    },
+    Key {
+        name: "agent_dir",
+        help: "Directory of the agent's socket and log; empty: $XDG_RUNTIME_DIR/standfast, or /tmp/standfast-UID",
+        default: "",
+        set: |config, text| {
+            config.agent_dir = text.into();
+            Ok(())
+        },
+        show: |config| config.agent_dir.clone(),
+    },
+    Key {
+        name: "agent_command",
+        help: "Program that the first rank runs to start an agent where none runs",
+        default: "standfast",
+        set: |config, text| {
+            if text.is_empty() {
+                return Err("it is empty".into());
+            }
+            config.agent_command = text.into();
+            Ok(())
+        },
+        show: |config| config.agent_command.clone(),
+    },
+    Key {
+        name: "agent_idle",
+        help: "How long an agent that the first rank has started stays without work",
+        default: "60s",
+        set: |config, text| {
+            config.agent_idle = time(text)?;
+            Ok(())
+        },
+        show: |config| config.agent_idle.to_string(),
     },
     Key {
         name: "segment",
@@ -515,6 +591,11 @@ impl Default for Config {
             filter: FilterChoice::Auto,
             block: ByteSize(0),
             pool: ByteSize(0),
+            write: Write::Pool,
+            wag_threshold: ByteSize(0),
+            agent_dir: String::new(),
+            agent_command: String::new(),
+            agent_idle: TimeSpan(Duration::ZERO),
             segment: ByteSize(0),
             threads: 0,
             io: Io::Auto,

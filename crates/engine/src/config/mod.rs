@@ -16,7 +16,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 pub use keys::{
-    Capture, Config, Interval, KEYS, Key, Mode, Restart, Ring, Strategy, Threshold, Track, key,
+    Capture, Config, Interval, KEYS, Key, Mode, Restart, Ring, Strategy, Threshold, Track, Write,
+    key,
 };
 pub use size::ByteSize;
 pub use time::TimeSpan;

@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 use super::part::PartFile;
 use crate::aligned::AlignedBuf;
 use crate::contract::OwnedBytes;
+use crate::count;
 use crate::failpoint;
 use crate::meter::WriteMeter;
 use crate::signals;
@@ -202,10 +203,18 @@ impl Shared {
 
 fn write(job: &Job) -> io::Result<()> {
     failpoint::pass("store.chunk.write")?;
-    match &job.data {
-        Data::Chunk(chunk, bytes) => job.file.write_all_at(&chunk[..*bytes], job.offset),
-        Data::Gathered(bytes) => job.file.write_all_gathered(bytes, job.offset),
-    }
+    let bytes = match &job.data {
+        Data::Chunk(chunk, bytes) => {
+            job.file.write_all_at(&chunk[..*bytes], job.offset)?;
+            *bytes
+        }
+        Data::Gathered(gathered) => {
+            job.file.write_all_gathered(gathered, job.offset)?;
+            gathered.iter().map(|bytes| (**bytes).as_ref().len()).sum()
+        }
+    };
+    count::wrote(bytes as u64);
+    Ok(())
 }
 
 /// The chunks of one writer that are on their way, and the first failure among them.

@@ -181,6 +181,16 @@ impl ObjectWriter for DirWriter {
         outcome.map_err(|error| self.give_up(error))
     }
 
+    fn flush(&mut self) -> Result<()> {
+        self.part()?;
+        self.submit_gathered();
+        // What ends in the middle of a sector waits for the rest of it.
+        if self.filled.is_multiple_of(ALIGN) {
+            self.submit_chunk(self.filled);
+        }
+        self.landed().map_err(|error| self.give_up(error))
+    }
+
     fn written(&self) -> u64 {
         self.submitted + (self.filled + self.gathered_bytes) as u64
     }

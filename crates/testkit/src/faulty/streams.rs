@@ -68,6 +68,11 @@ impl FaultyWriter {
 }
 
 impl ObjectWriter for FaultyWriter {
+    fn flush(&mut self) -> Result<()> {
+        let Some(inner) = &mut self.inner else { return Err(self.given_up()) };
+        inner.flush()
+    }
+
     fn append(&mut self, bytes: &[u8]) -> Result<()> {
         if self.inner.is_none() {
             return Err(self.given_up());

@@ -11,7 +11,7 @@ use standfast_capture::{Dirty, Region, Regions, Snapshot, Span};
 use standfast_reduce::{Fetch, Fetched, Positions};
 
 use super::super::capture::Capturer;
-use super::super::draft::{Draft, GivenUp, Taken, elapsed_ns};
+use super::super::draft::{Draft, GivenUp, Order, Taken, elapsed_ns};
 use super::super::storing::expected_bytes;
 use super::Frozen;
 use crate::config::Mode;
@@ -25,21 +25,20 @@ impl Capturer {
         let Frozen { regions, order, started, blocked_ns, mut positions, dirty, snapshot } = frozen;
         let shielded: Vec<bool> =
             (0..dirty.len()).map(|region| snapshot.is_shielded(region)).collect();
-        let created_ns = order.taken_ns;
         let taken = match team.filter(|_| self.sharing.is_on()) {
             Some(team) => {
                 let targets = fetched(&regions, &mut positions, &dirty, self.config.mode);
                 let candidates = self.gather_snapshot(targets, &snapshot);
                 self.take_snapshot_together(
                     &regions,
-                    created_ns,
+                    order,
                     &mut positions,
                     candidates,
                     snapshot,
                     team,
                 )
             }
-            None => self.store_snapshot(&regions, created_ns, &mut positions, &dirty, snapshot),
+            None => self.store_snapshot(&regions, order, &mut positions, &dirty, snapshot),
         };
         let taken = taken.map_err(|given_up| {
             self.forget_attempt(&given_up.begun);
@@ -49,6 +48,7 @@ impl Capturer {
         self.mend(&regions);
         let mut draft = self.draft(&regions, order, started, positions, taken);
         draft.stats.blocked_ns = blocked_ns;
+        self.hand_over(&mut draft);
         Ok(draft)
     }
 
@@ -56,7 +56,7 @@ impl Capturer {
     fn store_snapshot(
         &mut self,
         regions: &Regions,
-        created_ns: u64,
+        order: Order,
         positions: &mut [Positions],
         dirty: &[Dirty],
         snapshot: Snapshot,
@@ -68,7 +68,7 @@ impl Capturer {
         }
         let mut targets = fetched(regions, positions, dirty, self.config.mode);
         let scanner = self.scanner.clone();
-        let mut store = self.storing(regions, created_ns, expected_bytes);
+        let mut store = self.storing(regions, order, expected_bytes);
         let walked = scanner.walk_fetched(&mut targets, &mut Passing(&snapshot), &mut store);
         let whole = || Ok(snapshot.check()?);
         match walked.and_then(|()| store.close()).and_then(|()| whole()) {

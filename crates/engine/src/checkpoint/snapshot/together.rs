@@ -23,7 +23,7 @@ use standfast_reduce::collective::Assignment;
 use standfast_reduce::{Changed, Consume, Fetch, Fetched, Positions};
 
 use super::super::capture::Capturer;
-use super::super::draft::{GivenUp, Taken, elapsed_ns};
+use super::super::draft::{GivenUp, Order, Taken, elapsed_ns};
 use super::super::sharing::{Candidates, Sharing};
 use super::super::storing::Storing;
 use super::super::together::OwnPlaces;
@@ -57,7 +57,7 @@ impl Capturer {
     pub(super) fn take_snapshot_together(
         &mut self,
         regions: &Regions,
-        created_ns: u64,
+        order: Order,
         positions: &mut [Positions],
         (candidates, scan_ns): (Candidates, u64),
         snapshot: Snapshot,
@@ -74,7 +74,7 @@ impl Capturer {
                 candidates: &candidates,
                 page: vec![0; self.config.page.0 as usize],
                 bytes: regions.iter().map(|region| region.bytes()).collect(),
-                store: self.storing(regions, created_ns, 0),
+                store: self.storing(regions, order, 0),
                 failure: None,
             };
             let assigned = own.agree(&mut sharing, team);

@@ -2,7 +2,7 @@
 //!
 //! Without the feature `failpoints` there is no code behind them.
 
-/// The points of the engine, in the order of a checkpoint's commit and the pruning after it.
+/// The points of a checkpoint, in the order of a checkpoint's commit and the pruning after it.
 pub const FAILPOINTS: &[&str] = &[
     "commit.before_segments",
     "commit.before_image",
@@ -15,7 +15,7 @@ pub const FAILPOINTS: &[&str] = &[
 
 /// Passes a named point.
 #[inline]
-pub(crate) fn pass(name: &'static str) {
+pub fn pass(name: &'static str) {
     debug_assert!(FAILPOINTS.contains(&name), "{name} is listed");
     #[cfg(feature = "failpoints")]
     fail::fail_point!(name);

@@ -1,0 +1,297 @@
+//! A rank's connection to the agent: units in stock, and news.
+//!
+//! ```text
+//! rank's thread   take_unit, send blocks, hand over        committer's thread   wait for Settled
+//! reader thread   Granted -> stock, Settled -> news, end or silence -> lost
+//! ```
+//! Invariants:
+//! - Once lost, always lost; every later call says why.
+//! - The agent closes the connection only after what it does for this job is done, or by dying: a
+//!   rank that finds it closed can look at the store.
+
+use std::collections::VecDeque;
+use std::os::fd::BorrowedFd;
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use standfast_format::AttemptId;
+use standfast_reduce::PageHasher;
+use standfast_store::keep_signals_away;
+
+use super::{ask, connect};
+use crate::error::{Error, Result};
+use crate::memory::Memory;
+use crate::message::{Begin, HandOver, Reply, Request, Settled, Token};
+use crate::place::Place;
+use crate::wire::{self, Inbox};
+
+/// Units that a rank asks for at once.
+const UNITS_ASKED: u32 = 32;
+/// With fewer in stock it asks for more, while it goes on.
+const UNITS_LOW: usize = 12;
+/// An agent that has said nothing for so long is taken for dead while pages wait for it.
+const SILENCE_MAX: Duration = Duration::from_secs(30);
+/// How long the end of a session may take.
+const LEAVE_MAX: Duration = Duration::from_secs(600);
+
+/// What a rank joins a session with.
+pub struct Member {
+    /// Its rank.
+    pub rank: u32,
+    /// How pages are hashed.
+    pub hasher: PageHasher,
+    /// Size of pages.
+    pub page_bytes: usize,
+}
+
+/// A rank's end of a session.
+pub struct Link {
+    shared: Arc<Shared>,
+    pub(super) memory: Memory,
+    pub(super) member: Member,
+}
+
+struct Shared {
+    stream: Mutex<UnixStream>,
+    news: Mutex<News>,
+    changed: Condvar,
+}
+
+struct News {
+    stock: Vec<u32>,
+    asked: bool,
+    /// Whether a checkpoint is being captured; units that come later go back at once.
+    capturing: bool,
+    settled: VecDeque<Settled>,
+    lost: Option<Error>,
+    left: bool,
+    heard: Instant,
+}
+
+impl Shared {
+    fn news(&self) -> MutexGuard<'_, News> {
+        self.news.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'a>(&self, news: MutexGuard<'a, News>) -> MutexGuard<'a, News> {
+        let tick = Duration::from_secs(1);
+        self.changed.wait_timeout(news, tick).unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    fn send(&self, request: &Request) -> Result<()> {
+        let stream = self.stream();
+        wire::send(&stream, request, None).inspect_err(|error| self.lose(error.clone()))
+    }
+
+    fn stream(&self) -> MutexGuard<'_, UnixStream> {
+        self.stream.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lose(&self, error: Error) {
+        self.news().lost.get_or_insert(error);
+        self.changed.notify_all();
+    }
+}
+
+impl Link {
+    /// Begins a session as its first rank; `lock`: the store's writer lock.
+    pub fn begin(
+        place: &Place,
+        begin: Begin,
+        lock: BorrowedFd<'_>,
+        member: Member,
+    ) -> Result<Self> {
+        Self::open(place, &Request::Begin(Box::new(begin)), Some(lock), member)
+    }
+
+    /// Joins a session that the first rank has begun.
+    pub fn join(place: &Place, token: Token, member: Member) -> Result<Self> {
+        Self::open(place, &Request::Join { token, rank: member.rank }, None, member)
+    }
+
+    fn open(
+        place: &Place,
+        request: &Request,
+        lock: Option<BorrowedFd<'_>>,
+        member: Member,
+    ) -> Result<Self> {
+        let (stream, mut inbox) = connect(place)?;
+        wire::send(&stream, request, lock)?;
+        let Reply::Joined { units, unit_bytes } = ask(&mut inbox)? else {
+            return Err(Error::Protocol { why: "it does not let this rank join" });
+        };
+        let fd = inbox.take_fd().ok_or(Error::Protocol { why: "it hands no pool over" })?;
+        let (units, unit_bytes) = (units as usize, unit_bytes as usize);
+        if unit_bytes < member.page_bytes || !unit_bytes.is_multiple_of(member.page_bytes) {
+            return Err(Error::Protocol { why: "the pool's units hold no pages of this job" });
+        }
+        let memory = Memory::open(&fd, units, unit_bytes)?;
+        let news = News {
+            stock: Vec::new(),
+            asked: false,
+            capturing: false,
+            settled: VecDeque::new(),
+            lost: None,
+            left: false,
+            heard: Instant::now(),
+        };
+        let (stream, news) = (Mutex::new(stream), Mutex::new(news));
+        let shared = Arc::new(Shared { stream, news, changed: Condvar::new() });
+        let for_reader = Arc::clone(&shared);
+        std::thread::Builder::new()
+            .name("sf-agent-news".into())
+            .spawn(move || {
+                keep_signals_away();
+                read_news(&for_reader, inbox, units as u32);
+            })
+            .map_err(Error::os("start a thread"))?;
+        Ok(Self { shared, memory, member })
+    }
+
+    /// Why the agent is of no more use, if that is so.
+    pub fn lost(&self) -> Option<Error> {
+        self.shared.news().lost.clone()
+    }
+
+    /// Hands this rank's part over. A failure shows when its fate is asked for.
+    pub fn hand_over(&self, part: HandOver) {
+        let _ = self.send(&Request::HandOver(Box::new(part)));
+    }
+
+    /// Gives an attempt up: what was sent of it is discarded.
+    pub fn abort(&self, attempt: AttemptId) {
+        let _ = self.send(&Request::Abort { attempt });
+    }
+
+    /// Waits for the fate of an attempt that was handed over.
+    pub fn settled(&self, attempt: AttemptId) -> Result<Settled> {
+        let mut news = self.shared.news();
+        loop {
+            while let Some(settled) = news.settled.pop_front() {
+                if settled.attempt == attempt {
+                    return Ok(settled);
+                }
+            }
+            if let Some(error) = &news.lost {
+                return Err(error.clone());
+            }
+            news = self.shared.wait(news);
+        }
+    }
+
+    /// Ends this rank's part of the session.
+    pub fn leave(&self) {
+        if self.lost().is_some() || self.send(&Request::Leave).is_err() {
+            return;
+        }
+        let began = Instant::now();
+        let mut news = self.shared.news();
+        while !news.left && news.lost.is_none() && began.elapsed() < LEAVE_MAX {
+            news = self.shared.wait(news);
+        }
+    }
+
+    /// A unit to fill, if one is here. More are asked for in time.
+    pub(super) fn unit_in_stock(&self) -> Result<Option<u32>> {
+        let mut news = self.shared.news();
+        if let Some(error) = &news.lost {
+            return Err(error.clone());
+        }
+        news.capturing = true;
+        let unit = news.stock.pop();
+        let ask = news.stock.len() < UNITS_LOW && !std::mem::replace(&mut news.asked, true);
+        drop(news);
+        if ask {
+            self.send(&Request::Lease { count: UNITS_ASKED })?;
+        }
+        Ok(unit)
+    }
+
+    /// A unit to fill; waits until the agent has one.
+    pub(super) fn take_unit(&self) -> Result<u32> {
+        loop {
+            if let Some(unit) = self.unit_in_stock()? {
+                return Ok(unit);
+            }
+            let mut news = self.shared.news();
+            if news.stock.is_empty() && news.lost.is_none() {
+                news = self.shared.wait(news);
+            }
+            if news.stock.is_empty() && news.heard.elapsed() > SILENCE_MAX {
+                drop(news);
+                self.shared.lose(Error::lost("it has been silent for 30 s"));
+                let _ = self.shared.stream().shutdown(std::net::Shutdown::Both);
+            }
+        }
+    }
+
+    /// Puts a unit back that was not used.
+    pub(super) fn put_back(&self, unit: u32) {
+        self.shared.news().stock.push(unit);
+    }
+
+    /// The capture is over: what is in stock goes back, for others may need it.
+    pub(super) fn return_stock(&self) {
+        let mut news = self.shared.news();
+        news.capturing = false;
+        let units = std::mem::take(&mut news.stock);
+        drop(news);
+        if !units.is_empty() {
+            let _ = self.send(&Request::Return { units });
+        }
+    }
+
+    pub(super) fn send(&self, request: &Request) -> Result<()> {
+        self.shared.send(request)
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.leave();
+        let _ = self.shared.stream().shutdown(std::net::Shutdown::Both);
+    }
+}
+
+fn read_news(shared: &Shared, mut inbox: Inbox, units_max: u32) {
+    loop {
+        let reply = inbox.receive();
+        let mut news = shared.news();
+        news.heard = Instant::now();
+        let mut late = None;
+        match reply {
+            Ok(Some(Reply::Beat)) => {}
+            Ok(Some(Reply::Granted { units })) if units.iter().all(|unit| *unit < units_max) => {
+                news.asked = false;
+                match news.capturing {
+                    true => news.stock.extend(units),
+                    false => late = Some(units),
+                }
+            }
+            Ok(Some(Reply::Settled(settled))) => news.settled.push_back(*settled),
+            Ok(Some(Reply::Left)) => news.left = true,
+            Ok(Some(Reply::Refused(failure))) => {
+                news.lost.get_or_insert(failure.into_error());
+            }
+            Ok(Some(_)) => {
+                news.lost.get_or_insert(Error::Protocol { why: "an answer to no question" });
+            }
+            Ok(None) => {
+                news.lost.get_or_insert(Error::lost("its connection is closed"));
+            }
+            Err(error) => {
+                news.lost.get_or_insert(error);
+            }
+        }
+        let over = news.lost.is_some();
+        drop(news);
+        shared.changed.notify_all();
+        if let Some(units) = late {
+            let _ = shared.send(&Request::Return { units });
+        }
+        if over {
+            return;
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! The agent itself: listens, serves ranks, ends when idle.
+//!
+//! ```text
+//! main thread    accepts, beats, looks whether it is idle or told to stop
+//! a thread per connection -> sessions (one per job) -> encoder, I/O and commit threads
+//! ```
+//! Invariants:
+//! - One agent per directory: `agent.lock` is held as long as it lives.
+//! - It ends only when no commit runs.
+
+mod commit;
+mod connection;
+mod log;
+mod pool;
+mod session;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::FlockOperation;
+use serde_json::json;
+use standfast_format::Kind;
+
+use crate::error::{Error, Result};
+use crate::message::{Begin, Failure, Reply, Token};
+use crate::place::Place;
+use crate::status::Status;
+use log::Log;
+use session::{Session, refused};
+
+/// How often the agent looks around.
+const TICK: Duration = Duration::from_millis(100);
+/// How often it tells its ranks that it lives.
+const BEAT: Duration = Duration::from_secs(1);
+
+/// Most connections at once; each has a thread.
+const CONNECTIONS_MAX: usize = 4096;
+
+/// An agent that listens.
+pub struct Daemon {
+    place: Place,
+    listener: UnixListener,
+    idle: Duration,
+    shared: Arc<Shared>,
+    /// Held until the end.
+    _lock: File,
+}
+
+/// What all threads of an agent share.
+struct Shared {
+    sessions: Mutex<HashMap<Token, Arc<Session>>>,
+    connections: AtomicUsize,
+    stopping: AtomicBool,
+    started: Instant,
+    beat: Mutex<Instant>,
+    log: Log,
+}
+
+impl Daemon {
+    /// Becomes the agent of a directory; `None` if one runs there. It ends by itself after `idle`
+    /// without connections.
+    pub fn bind(place: &Place, idle: Duration) -> Result<Option<Self>> {
+        let lock = place.open_lock()?;
+        match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
+            Err(errno) => return Err(Error::os("lock the agent's directory")(errno)),
+        }
+        let log = Log::new(place.open_log()?);
+        // Whoever listened there is dead: it would hold the lock.
+        let _ = std::fs::remove_file(place.socket());
+        let listener = UnixListener::bind(place.socket()).map_err(Error::os("listen"))?;
+        listener.set_nonblocking(true).map_err(Error::os("listen"))?;
+        let shared = Arc::new(Shared {
+            sessions: Mutex::default(),
+            connections: AtomicUsize::new(0),
+            stopping: AtomicBool::new(false),
+            started: Instant::now(),
+            beat: Mutex::new(Instant::now()),
+            log,
+        });
+        shared.log.event("start", json!({ "dir": place.dir(), "idle_s": idle.as_secs() }));
+        let place = place.clone();
+        Ok(Some(Self { place, listener, idle, shared, _lock: lock }))
+    }
+
+    /// Serves until it is idle or told to stop.
+    pub fn run(self) {
+        let mut busy = Instant::now();
+        loop {
+            self.accept();
+            self.shared.tick();
+            let idle = self.shared.connections.load(Ordering::SeqCst) == 0
+                && self.shared.sessions().is_empty();
+            if !idle {
+                busy = Instant::now();
+            }
+            let stop = self.shared.stopping.load(Ordering::SeqCst) && !self.shared.is_committing();
+            if stop || (idle && busy.elapsed() >= self.idle) {
+                break;
+            }
+        }
+        // From here on whoever looks for an agent starts another, once the lock is free.
+        let _ = std::fs::remove_file(self.place.socket());
+        self.shared.sessions().values().for_each(|session| session.hang_up());
+        while self.shared.connections.load(Ordering::SeqCst) > 0
+            && !self.shared.sessions().is_empty()
+        {
+            self.shared.tick();
+            std::thread::sleep(TICK / 10);
+        }
+        self.shared.log.event("end", json!({}));
+    }
+
+    fn accept(&self) {
+        let mut polled = [PollFd::new(&self.listener, PollFlags::IN)];
+        let tick = Timespec { tv_sec: 0, tv_nsec: TICK.as_nanos() as i64 };
+        if !matches!(poll(&mut polled, Some(&tick)), Ok(1..)) {
+            return;
+        }
+        while let Ok((stream, _)) = self.listener.accept() {
+            self.serve(stream);
+        }
+    }
+
+    fn serve(&self, stream: UnixStream) {
+        if self.shared.connections.load(Ordering::SeqCst) >= CONNECTIONS_MAX {
+            self.shared.log.event("too many", json!({ "connections": CONNECTIONS_MAX }));
+            return;
+        }
+        let _ = stream.set_nonblocking(false);
+        let shared = Arc::clone(&self.shared);
+        shared.connections.fetch_add(1, Ordering::SeqCst);
+        let serve = move || {
+            let served = std::panic::AssertUnwindSafe(|| connection::serve(&shared, stream));
+            if std::panic::catch_unwind(served).is_err() {
+                shared.log.event("panic", json!({}));
+            }
+            shared.sweep();
+            shared.connections.fetch_sub(1, Ordering::SeqCst);
+        };
+        let started = std::thread::Builder::new().name("sf-agent-rank".into()).spawn(serve);
+        if started.is_err() {
+            self.shared.connections.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+
+    /// Asks it to end as soon as no commit runs; for signal handlers' threads.
+    pub fn stopper(&self) -> impl Fn() + Send + 'static {
+        let shared = Arc::clone(&self.shared);
+        move || shared.stopping.store(true, Ordering::SeqCst)
+    }
+}
+
+impl Shared {
+    fn tick(&self) {
+        self.sweep();
+        let mut beat = self.beat.lock().unwrap_or_else(PoisonError::into_inner);
+        if beat.elapsed() < BEAT {
+            return;
+        }
+        *beat = Instant::now();
+        drop(beat);
+        let sessions: Vec<Arc<Session>> = self.sessions().values().cloned().collect();
+        sessions.iter().for_each(|session| session.beat());
+    }
+
+    /// Forgets sessions that are over; their locks and pools go with them.
+    fn sweep(&self) {
+        let mut sessions = self.sessions();
+        let over: Vec<Token> = sessions
+            .iter()
+            .filter(|(_, session)| session.is_over())
+            // Before anybody can see that it is over.
+            .inspect(|(_, session)| session.release())
+            .map(|(token, _)| *token)
+            .collect();
+        let gone: Vec<Arc<Session>> =
+            over.iter().filter_map(|token| sessions.remove(token)).collect();
+        drop(sessions);
+        for session in gone {
+            self.log.event("over", json!({ "store": session.begin.store }));
+        }
+    }
+
+    fn begin(&self, begin: Begin, lock: OwnedFd) -> Result<Arc<Session>> {
+        if self.stopping.load(Ordering::SeqCst) {
+            return Err(refused(Kind::Busy, &"the agent is about to end"));
+        }
+        let token = begin.token;
+        let session = Session::open(begin, lock, &self.log)?;
+        match self.sessions().entry(token) {
+            Entry::Vacant(place) => Ok(Arc::clone(place.insert(session))),
+            Entry::Occupied(_) => Err(Error::Protocol { why: "a session begins twice" }),
+        }
+    }
+
+    fn find(&self, token: Token) -> Result<Arc<Session>> {
+        let found = self.sessions().get(&token).cloned();
+        found.ok_or_else(|| refused(Kind::Missing, &"the job's session is not with this agent"))
+    }
+
+    fn of_store(&self, store: &str) -> Vec<Arc<Session>> {
+        let sessions = self.sessions();
+        sessions.values().filter(|session| session.begin.store == store).cloned().collect()
+    }
+
+    fn is_committing(&self) -> bool {
+        self.sessions().values().any(|session| session.is_committing())
+    }
+
+    fn stop(&self, now: bool) -> Reply {
+        let connected: usize = self.sessions().values().map(|session| session.connected()).sum();
+        if connected > 0 && !now {
+            let why = format!("{connected} ranks use it; they go on without it if it is ended");
+            return Reply::Refused(Failure::new(Kind::Busy, why));
+        }
+        self.stopping.store(true, Ordering::SeqCst);
+        self.log.event("stop", json!({ "connected": connected }));
+        Reply::Stopping
+    }
+
+    fn status(&self) -> Status {
+        let written = standfast_store::written();
+        let beat = self.beat.lock().unwrap_or_else(PoisonError::into_inner).elapsed();
+        Status {
+            pid: std::process::id(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            uptime_s: self.started.elapsed().as_secs(),
+            beat_ms: beat.as_millis() as u64,
+            stopping: self.stopping.load(Ordering::SeqCst),
+            writes: written.writes,
+            written_bytes: written.bytes,
+            sessions: self.sessions().values().map(|session| session.status()).collect(),
+        }
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, HashMap<Token, Arc<Session>>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

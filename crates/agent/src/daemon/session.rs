@@ -1,0 +1,472 @@
+//! A job's session: its ranks, its pool, the checkpoint under way.
+//!
+//! Invariants:
+//! - One attempt at a time. It is committed when every rank has handed its part over, whatever
+//!   becomes of the ranks then; it is given up when a rank is gone before.
+//! - The job's writer lock is held as long as anything can be committed: nobody prunes that.
+//! - A connection is not closed from this side while a commit runs: a rank that finds it closed may
+//!   look at the store, and what it sees is final.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use standfast_commit::{Order, Publisher};
+use standfast_format::{AttemptId, BLOCK_BYTES_MAX, FilterKind, Kind, Rank, check_page_bytes};
+use standfast_pack::{Arrived, PackSettings, Pipeline, SegmentSettings, SharedBatch, SharedPacker};
+use standfast_reduce::FilterChoice;
+use standfast_restart::Inventory;
+use standfast_store::{Io, Options, Store};
+
+use super::commit::{self, Ready};
+use super::connection::Outbox;
+use super::log::Log;
+use super::pool::Pool;
+use crate::error::{Error, Result};
+use crate::message::{Begin, Block, Failure, HandOver, Reply, Settled};
+use crate::status::SessionStatus;
+
+/// Most ranks of a session.
+const RANKS_MAX: u32 = 1 << 16;
+/// How much the agent's work steps back behind the programs'.
+const NICE: i32 = 5;
+/// Largest pool that a job may ask for.
+const POOL_BYTES_MAX: u64 = 1 << 40;
+/// Attempts that were given up, of which blocks may still be on their way.
+const GIVEN_UP_MAX: usize = 16;
+
+/// One job's session.
+pub(super) struct Session {
+    pub(super) begin: Begin,
+    pub(super) publisher: Publisher,
+    pool: Arc<Pool>,
+    packer: SharedPacker,
+    state: Mutex<State>,
+    changed: Condvar,
+    log: Log,
+    /// A copy of the job's writer lock.
+    lock: Mutex<Option<OwnedFd>>,
+}
+
+struct State {
+    links: HashMap<u32, Arc<Outbox>>,
+    /// Ranks that came and went.
+    gone: HashSet<u32>,
+    /// A rank was lost: beyond what it has handed over, nothing can be committed any more.
+    broken: bool,
+    attempt: Option<Attempt>,
+    given_up: Vec<AttemptId>,
+    committing: Option<Order>,
+    /// `None` while it travels with a commit.
+    inventory: Option<Inventory>,
+    committed: u64,
+    failed: u64,
+    blocks: u64,
+    block_bytes: u64,
+}
+
+struct Attempt {
+    order: Order,
+    batch: SharedBatch,
+    /// Blocks that wait until the ranks have captured or the pool fills up: writing them now
+    /// would take processor and memory from programs that stand still.
+    held: Vec<Arrived>,
+    parts: BTreeMap<u32, (HandOver, Instant)>,
+}
+
+impl Session {
+    /// Opens the job's store for its ranks.
+    pub(super) fn open(begin: Begin, lock: OwnedFd, log: &Log) -> Result<Arc<Self>> {
+        let settings = pack_settings(&begin)?;
+        let store = open_store(&begin)?;
+        let inventory = Inventory::read(&*store).map_err(|error| refused(error.kind(), &error))?;
+        if inventory.header.id != begin.job {
+            return Err(refused(Kind::Invalid, &"the store is another one here than at the rank"));
+        }
+        let units = (settings.pool_bytes / settings.block_bytes).max(2);
+        let pool = Pool::new(units, settings.block_bytes)?;
+        let publisher = Publisher {
+            store: Arc::clone(&store),
+            job: begin.job,
+            hash: begin.hash,
+            page_bytes: begin.page_bytes,
+            keep: begin.keep,
+        };
+        let state = State {
+            links: HashMap::new(),
+            gone: HashSet::new(),
+            broken: false,
+            attempt: None,
+            given_up: Vec::new(),
+            committing: None,
+            inventory: Some(inventory),
+            committed: 0,
+            failed: 0,
+            blocks: 0,
+            block_bytes: 0,
+        };
+        log.event(
+            "begin",
+            json!({ "store": begin.store, "ranks": begin.ranks, "pool": begin.pool_bytes }),
+        );
+        Ok(Arc::new(Self {
+            begin,
+            publisher,
+            pool,
+            packer: start_packer(store, settings)?,
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+            log: log.clone(),
+            lock: Mutex::new(Some(lock)),
+        }))
+    }
+
+    pub(super) fn pool(&self) -> &Arc<Pool> {
+        &self.pool
+    }
+
+    /// A rank comes.
+    pub(super) fn join(&self, rank: u32, outbox: &Arc<Outbox>) -> Result<()> {
+        let mut state = self.state();
+        let known = state.links.contains_key(&rank) || state.gone.contains(&rank);
+        if rank >= self.begin.ranks || known {
+            return Err(refused(Kind::Invalid, &format!("rank {rank} is not expected")));
+        }
+        state.links.insert(rank, Arc::clone(outbox));
+        self.pool.joined(rank, outbox);
+        Ok(())
+    }
+
+    /// A block arrives.
+    pub(super) fn block(&self, rank: u32, block: Block) -> Result<()> {
+        let unit = self.pool.hand_over(rank, block.unit)?;
+        let mut state = self.state();
+        if state.given_up.contains(&block.order.attempt) {
+            return Ok(());
+        }
+        state.blocks += 1;
+        let raw_bytes = u64::from(block.pages) * u64::from(self.begin.page_bytes);
+        state.block_bytes = state.block_bytes.saturating_add(raw_bytes);
+        let attempt = self.attempt(&mut state, block.order)?;
+        let arrived = Arrived {
+            stream: block.stream,
+            rank: Rank(rank),
+            number: block.number,
+            pages: block.pages,
+            elem: block.elem,
+            hashes: block.hashes,
+            data: Box::new(unit),
+        };
+        attempt.batch.check(&arrived).map_err(|error| refused(error.kind(), &error))?;
+        attempt.held.push(arrived);
+        match self.pool.is_filling_up() {
+            true => attempt.let_go(),
+            false => Ok(()),
+        }
+    }
+
+    /// A rank's part is complete; the last one starts the commit.
+    pub(super) fn hand_over(self: &Arc<Self>, rank: u32, part: HandOver) -> Result<()> {
+        let mut state = self.state();
+        let id = part.order.attempt;
+        if state.given_up.contains(&id) {
+            let failure = Failure::new(Kind::Io, "another rank is gone");
+            self.tell(&state, &settled_failed(id, failure, state.inventory.as_ref()));
+            return Ok(());
+        }
+        let attempt = self.attempt(&mut state, part.order)?;
+        if attempt.parts.insert(rank, (part, Instant::now())).is_some() {
+            return Err(Error::Protocol { why: "a rank hands its part over twice" });
+        }
+        if attempt.parts.len() < self.begin.ranks as usize {
+            return self.give_up_if_short(state);
+        }
+        attempt.let_go()?;
+        let Attempt { order, batch, parts, .. } = state.attempt.take().expect("just found");
+        state.committing = Some(order);
+        let inventory = state.inventory.take().expect("one commit at a time");
+        drop(state);
+        let session = Arc::clone(self);
+        let commit = move || session.commit(order, Ready { batch, parts }, inventory);
+        std::thread::Builder::new()
+            .name("sf-commit".into())
+            .spawn(commit)
+            .map(drop)
+            .map_err(Error::os("start a thread"))
+    }
+
+    fn commit(&self, order: Order, ready: Ready, mut inventory: Inventory) {
+        let started = Instant::now();
+        let ranks = self.begin.ranks;
+        let committing = std::panic::AssertUnwindSafe(|| {
+            commit::commit(&self.publisher, order, ranks, ready, &mut inventory)
+        });
+        let settled = std::panic::catch_unwind(committing).unwrap_or_else(|_| {
+            let failure = Failure::new(Kind::Bug, "committing panicked; please report it");
+            settled_failed(order.attempt, failure, None)
+        });
+        let version = order.version.0;
+        match &settled.outcome {
+            Ok(()) => self.log.event(
+                "committed",
+                json!({ "store": self.begin.store, "version": version, "ms": started.elapsed().as_millis() as u64 }),
+            ),
+            Err(failure) => self.log.event(
+                "failed",
+                json!({ "store": self.begin.store, "version": version, "why": failure.clone().into_error().to_string() }),
+            ),
+        }
+        let mut state = self.state();
+        state.committing = None;
+        state.inventory = Some(inventory);
+        match settled.outcome {
+            Ok(()) => state.committed += 1,
+            Err(_) => state.failed += 1,
+        }
+        self.tell(&state, &settled);
+        self.release_if_broken(&state);
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// A rank gives the attempt up; all of them do.
+    pub(super) fn abort(&self, attempt: AttemptId) {
+        let mut state = self.state();
+        if state.committing.is_some_and(|order| order.attempt == attempt) {
+            return;
+        }
+        let failure = Failure::new(Kind::Io, "a rank has given the checkpoint up");
+        self.give_up(&mut state, attempt, failure);
+    }
+
+    /// A rank's connection has ended, by its will or not.
+    pub(super) fn leave(&self, rank: u32, willingly: bool) {
+        let mut state = self.state();
+        state.links.remove(&rank);
+        state.gone.insert(rank);
+        let event = if willingly { "leave" } else { "rank lost" };
+        self.log.event(event, json!({ "store": self.begin.store, "rank": rank }));
+        state.broken |= !willingly;
+        // What this rank has handed over stays; but the attempt may wait for what never comes.
+        let _ = self.give_up_if_short(state);
+        self.release_if_broken(&self.state());
+        self.pool.rank_gone(rank);
+        self.changed.notify_all();
+    }
+
+    /// Gives the attempt up if a rank is gone that has not handed over.
+    fn give_up_if_short(&self, mut state: MutexGuard<'_, State>) -> Result<()> {
+        let Some(attempt) = &state.attempt else { return Ok(()) };
+        let missing = state.gone.iter().find(|rank| !attempt.parts.contains_key(rank));
+        if let Some(rank) = missing {
+            let failure = Failure::new(Kind::Io, format!("rank {rank} is gone"));
+            let id = attempt.order.attempt;
+            self.give_up(&mut state, id, failure);
+        }
+        Ok(())
+    }
+
+    fn give_up(&self, state: &mut State, id: AttemptId, failure: Failure) {
+        if state.given_up.contains(&id) {
+            return;
+        }
+        if state.given_up.len() == GIVEN_UP_MAX {
+            state.given_up.remove(0);
+        }
+        state.given_up.push(id);
+        let ours = state.attempt.as_ref().is_some_and(|attempt| attempt.order.attempt == id);
+        if ours && let Some(attempt) = state.attempt.take() {
+            state.failed += 1;
+            self.log.event(
+                "given up",
+                json!({ "store": self.begin.store, "version": attempt.order.version.0 }),
+            );
+        }
+        // Those that have handed it over wait for news; the others pass them over.
+        self.tell(state, &settled_failed(id, failure, state.inventory.as_ref()));
+    }
+
+    fn attempt<'a>(&self, state: &'a mut State, order: Order) -> Result<&'a mut Attempt> {
+        if state.committing.is_some() {
+            return Err(Error::Protocol { why: "a checkpoint begins before the last has settled" });
+        }
+        let current = state.attempt.get_or_insert_with(|| {
+            let segments = SegmentSettings {
+                job: self.begin.job,
+                rank: Rank(0),
+                hash: self.begin.hash,
+                page_bytes: self.begin.page_bytes,
+                created_ns: order.taken_ns,
+            };
+            let batch = self.packer.begin(segments, self.begin.ranks as usize);
+            Attempt { order, batch, held: Vec::new(), parts: BTreeMap::new() }
+        });
+        match current.order.attempt == order.attempt && current.order.version == order.version {
+            true => Ok(current),
+            false => Err(Error::Protocol { why: "two checkpoints at once" }),
+        }
+    }
+
+    fn tell(&self, state: &State, settled: &Settled) {
+        let reply = Reply::Settled(Box::new(settled.clone()));
+        for outbox in state.links.values() {
+            // A rank that cannot be told is gone; its connection's end tells that.
+            let _ = outbox.send(&reply);
+        }
+    }
+
+    pub(super) fn beat(&self) {
+        let links: Vec<Arc<Outbox>> = self.state().links.values().cloned().collect();
+        links.iter().for_each(|outbox| outbox.beat());
+    }
+
+    pub(super) fn is_committing(&self) -> bool {
+        self.state().committing.is_some()
+    }
+
+    /// Whether nothing is left to be done and nobody is there.
+    pub(super) fn is_over(&self) -> bool {
+        let state = self.state();
+        state.links.is_empty() && state.committing.is_none() && !state.gone.is_empty()
+    }
+
+    /// Lets the lock go when nothing can be committed any more: ranks that hang must not keep the
+    /// next life of their job from beginning.
+    fn release_if_broken(&self, state: &State) {
+        if state.broken && state.attempt.is_none() && state.committing.is_none() {
+            self.release();
+        }
+    }
+
+    /// Lets the job's writer lock go, as far as it is held here.
+    pub(super) fn release(&self) {
+        drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+
+    /// Takes nothing more from its ranks; what has arrived is still finished.
+    pub(super) fn hang_up(&self) {
+        self.state().links.values().for_each(|outbox| outbox.hang_up());
+    }
+
+    /// Whether living ranks are connected and no commit runs: others have to wait for them.
+    pub(super) fn is_alive(&self) -> bool {
+        let state = self.state();
+        state.committing.is_none()
+            && !state.links.is_empty()
+            && state.links.values().all(|outbox| outbox.peer_lives())
+    }
+
+    pub(super) fn connected(&self) -> usize {
+        self.state().links.len()
+    }
+
+    pub(super) fn wait_change(&self, most: Duration) {
+        drop(self.changed.wait_timeout(self.state(), most).unwrap_or_else(PoisonError::into_inner));
+    }
+
+    pub(super) fn status(&self) -> SessionStatus {
+        let (units_free, units_leased, units_peak, ranks_waiting) = self.pool.figures();
+        let state = self.state();
+        let order = state.committing.or(state.attempt.as_ref().map(|attempt| attempt.order));
+        SessionStatus {
+            store: self.begin.store.clone(),
+            ranks: self.begin.ranks,
+            connected: state.links.len() as u32,
+            pool_bytes: u64::from(self.pool.units()) * u64::from(self.pool.unit_bytes()),
+            units: self.pool.units(),
+            units_free,
+            units_leased,
+            units_peak,
+            ranks_waiting,
+            under_way: order.map(|order| order.version.0),
+            committing: state.committing.is_some(),
+            committed: state.committed,
+            failed: state.failed,
+            blocks: state.blocks,
+            block_bytes: state.block_bytes,
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Attempt {
+    /// Sends what was held back on its way.
+    fn let_go(&mut self) -> Result<()> {
+        for block in self.held.drain(..) {
+            match self.batch.push(block) {
+                Ok(()) => {}
+                // Sealing tells it again, to all ranks.
+                Err(error) if error.kind() != Kind::Corrupt => {}
+                Err(error) => return Err(refused(error.kind(), &error)),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn settled_failed(id: AttemptId, failure: Failure, inventory: Option<&Inventory>) -> Settled {
+    commit::settled(id, Err(failure), inventory)
+}
+
+pub(super) fn refused(kind: Kind, why: &dyn std::fmt::Display) -> Error {
+    Error::Refused { kind, why: why.to_string() }
+}
+
+/// Checks what a job asks for: the numbers come from another process.
+fn pack_settings(begin: &Begin) -> Result<PackSettings> {
+    let invalid = |why: &str| refused(Kind::Invalid, &why);
+    check_page_bytes("session", begin.page_bytes).map_err(|error| invalid(&error.to_string()))?;
+    let block_ok = (begin.block_bytes as usize) <= BLOCK_BYTES_MAX
+        && begin.block_bytes > 0
+        && begin.block_bytes.is_multiple_of(begin.page_bytes);
+    if !block_ok || !(1..=RANKS_MAX).contains(&begin.ranks) || begin.pool_bytes > POOL_BYTES_MAX {
+        return Err(invalid("its block, pool or number of ranks is out of bounds"));
+    }
+    let codec = begin.codec.parse().map_err(|error| refused(Kind::Invalid, &error))?;
+    let filter = match begin.filter.as_str() {
+        "auto" => FilterChoice::Auto,
+        name => FilterChoice::Fixed(FilterKind::from_name(name).ok_or_else(|| invalid("filter"))?),
+    };
+    Ok(PackSettings {
+        pool_bytes: begin.pool_bytes as usize,
+        block_bytes: begin.block_bytes as usize,
+        page_bytes: begin.page_bytes as usize,
+        pipeline: Pipeline::Pipelined,
+        threads: begin.threads.clamp(1, 64) as usize,
+        codec,
+        filter,
+    })
+}
+
+/// Starts the threads that encode and, through them, those that write, with less claim to the
+/// processor than ranks have: what the agent does can wait a little, a program cannot.
+fn start_packer(store: Arc<dyn Store>, settings: PackSettings) -> Result<SharedPacker> {
+    let start = move || {
+        // Where it is refused the threads are as any others.
+        let _ = rustix::process::nice(NICE);
+        SharedPacker::new(store, settings)
+    };
+    let starting = std::thread::Builder::new().name("sf-start".into()).spawn(start);
+    let started = starting.map_err(Error::os("start a thread"))?.join();
+    started.map_err(|_| refused(Kind::Bug, &"starting the encoders panicked"))
+}
+
+fn open_store(begin: &Begin) -> Result<Arc<dyn Store>> {
+    if !begin.store.starts_with('/') {
+        return Err(refused(Kind::Unsupported, &"only stores in directories are written here"));
+    }
+    let io = match begin.io.as_str() {
+        "auto" => Io::Auto,
+        "direct" => Io::Direct,
+        "buffered" => Io::Buffered,
+        _ => return Err(refused(Kind::Invalid, &"io is none of auto, direct, buffered")),
+    };
+    let io_threads = begin.io_threads.clamp(1, 64) as usize;
+    let options = Options { io, io_threads, ..Options::default() };
+    standfast_store::open(&begin.store, &options).map_err(|error| refused(error.kind(), &error))
+}

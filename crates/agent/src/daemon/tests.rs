@@ -1,0 +1,258 @@
+//! The agent against clients that do not keep to the protocol, and its own end.
+
+use std::io::Write;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use standfast_commit::Order;
+use standfast_format::{AttemptId, HashKind, JobId, SegmentId, Stats, StoreHeader, Version, name};
+use standfast_store::{DirStore, Lock, LockGuard, Options, Store};
+
+use super::Daemon;
+use crate::message::{Begin, Block, HandOver, PROTOCOL, Reply, Request, Token};
+use crate::place::Place;
+use crate::wire::{self, Inbox};
+
+struct World {
+    dir: tempfile::TempDir,
+    place: Place,
+    agent: Option<JoinHandle<()>>,
+}
+
+fn world() -> World {
+    let dir = tempfile::tempdir().unwrap();
+    let place = Place::open(Some(&dir.path().join("agent"))).unwrap();
+    let daemon = Daemon::bind(&place, Duration::from_secs(600)).unwrap().unwrap();
+    let agent = Some(std::thread::spawn(move || daemon.run()));
+    World { dir, place, agent }
+}
+
+impl World {
+    /// Waits until the agent has noticed that its clients are gone.
+    fn wait_over(&self) {
+        while !crate::status(&self.place).unwrap().sessions.is_empty() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        crate::stop(&self.place, true).unwrap();
+        self.agent.take().unwrap().join().unwrap();
+    }
+}
+
+/// A client that says what it likes.
+struct Client {
+    stream: UnixStream,
+    inbox: Inbox,
+}
+
+impl Client {
+    fn new(place: &Place) -> Self {
+        let stream = UnixStream::connect(place.socket()).unwrap();
+        let inbox = Inbox::new(stream.try_clone().unwrap());
+        Self { stream, inbox }
+    }
+
+    fn say(&mut self, request: &Request) {
+        wire::send(&self.stream, request, None).unwrap();
+    }
+
+    fn hear(&mut self) -> Option<Reply> {
+        loop {
+            match self.inbox.receive().ok().flatten() {
+                Some(Reply::Beat) => {}
+                reply => return reply,
+            }
+        }
+    }
+
+    /// Whether the agent refuses and hangs up.
+    fn is_refused(&mut self) -> bool {
+        matches!(self.hear(), Some(Reply::Refused(_))) && self.hear().is_none()
+    }
+
+    fn begin(place: &Place, begin: Begin, lock: &LockGuard) -> Self {
+        let mut client = Self::new(place);
+        client.say(&Request::Hello { protocol: PROTOCOL });
+        assert!(matches!(client.hear(), Some(Reply::Welcome { .. })));
+        let lock = lock.file().unwrap().as_fd();
+        wire::send(&client.stream, &Request::Begin(Box::new(begin)), Some(lock)).unwrap();
+        client
+    }
+}
+
+fn store(dir: &Path) -> (DirStore, LockGuard) {
+    let store = DirStore::open(dir.join("store"), &Options::default()).unwrap();
+    let header = StoreHeader { id: JobId([4; 16]), job: "j".into(), key: [0; 32], created_ns: 0 };
+    let _ = store.put_new(name::STORE, &header.encode());
+    let lock = store.lock(Lock::Writer).unwrap();
+    (store, lock)
+}
+
+fn wanted(dir: &Path) -> Begin {
+    Begin {
+        token: Token([1; 16]),
+        store: dir.join("store").to_str().unwrap().into(),
+        job: JobId([4; 16]),
+        io: "auto".into(),
+        io_threads: 2,
+        ranks: 1,
+        hash: HashKind::Xxh3,
+        page_bytes: 4096,
+        block_bytes: 16 << 10,
+        pool_bytes: 1 << 20,
+        threads: 1,
+        codec: "none".into(),
+        filter: "auto".into(),
+        keep: 0,
+    }
+}
+
+const ORDER: Order = Order { version: Version(1), attempt: AttemptId([3; 8]), taken_ns: 0 };
+
+fn block(unit: u32, pages: u32) -> Request {
+    let (stream, hashes) = (SegmentId([5; 16]), vec![0; pages.min(64) as usize * 16]);
+    let block = Block { order: ORDER, stream, number: 0, unit, pages, elem: 0, hashes };
+    Request::Blocks(vec![block])
+}
+
+#[test]
+fn strange_bytes_and_requests_out_of_turn_end_the_conversation_only() {
+    let world = world();
+    let mut strange = Client::new(&world.place);
+    strange.stream.write_all(&[0xff; 64]).unwrap();
+    assert!(strange.is_refused());
+    let mut newer = Client::new(&world.place);
+    newer.say(&Request::Hello { protocol: PROTOCOL + 1 });
+    assert!(newer.is_refused());
+    for request in [
+        Request::Lease { count: 1 },
+        Request::Return { units: vec![0] },
+        block(0, 1),
+        Request::Leave,
+        Request::Join { token: Token([9; 16]), rank: 0 },
+        Request::Begin(Box::new(wanted(world.dir.path()))),
+    ] {
+        let mut client = Client::new(&world.place);
+        client.say(&request);
+        assert!(client.is_refused(), "{request:?}");
+    }
+    assert!(crate::status(&world.place).unwrap().sessions.is_empty());
+}
+
+#[test]
+fn wrong_sessions_are_refused() {
+    let world = world();
+    let (_store, lock) = store(world.dir.path());
+    let good = || wanted(world.dir.path());
+    for bad in [
+        Begin { page_bytes: 3000, ..good() },
+        Begin { block_bytes: 5000, ..good() },
+        Begin { block_bytes: 0, ..good() },
+        Begin { ranks: 0, ..good() },
+        Begin { pool_bytes: u64::MAX, ..good() },
+        Begin { codec: "zip".into(), ..good() },
+        Begin { filter: "x".into(), ..good() },
+        Begin { io: "x".into(), ..good() },
+        Begin { store: "relative".into(), ..good() },
+        Begin { store: "/dev/null/nowhere".into(), ..good() },
+        Begin { job: JobId([5; 16]), ..good() },
+    ] {
+        let what = format!("{bad:?}");
+        assert!(Client::begin(&world.place, bad, &lock).is_refused(), "{what}");
+    }
+    let mut client = Client::begin(&world.place, good(), &lock);
+    assert!(matches!(client.hear(), Some(Reply::Joined { units: 64, unit_bytes: 16384 })));
+}
+
+#[test]
+fn hostile_units_and_images_harm_only_their_own_checkpoint() {
+    let world = world();
+    let (store, lock) = store(world.dir.path());
+    // A unit of nobody's, one that does not exist, one with too many pages.
+    for (unit, pages) in [(0, 1), (u32::MAX, 1), (0, u32::MAX)] {
+        let mut client = Client::begin(&world.place, wanted(world.dir.path()), &lock);
+        assert!(matches!(client.hear(), Some(Reply::Joined { .. })));
+        if pages > 1 {
+            client.say(&Request::Lease { count: 64 });
+            let Some(Reply::Granted { units }) = client.hear() else { panic!("not granted") };
+            assert!(units.contains(&0) && units.len() <= 16, "a share of the pool: {units:?}");
+        }
+        client.say(&block(unit, pages));
+        let mut heard = client.hear();
+        if matches!(heard, Some(Reply::Settled(_))) {
+            heard = client.hear();
+        }
+        assert!(matches!(heard, Some(Reply::Refused(_))), "{heard:?}");
+        drop(client);
+        world.wait_over();
+    }
+    let mut client = Client::begin(&world.place, wanted(world.dir.path()), &lock);
+    assert!(matches!(client.hear(), Some(Reply::Joined { .. })));
+    let part = HandOver {
+        order: ORDER,
+        image: vec![7; 100],
+        streams: vec![],
+        stats: Stats::default(),
+        elapsed_ns: u64::MAX,
+    };
+    client.say(&Request::HandOver(Box::new(part)));
+    let Some(Reply::Settled(settled)) = client.hear() else { panic!("not settled") };
+    assert!(settled.outcome.is_err() && settled.manifests.is_empty());
+    client.say(&Request::Leave);
+    assert!(matches!(client.hear(), Some(Reply::Left)));
+    let left: Vec<String> = store.list("").unwrap().into_iter().map(|object| object.name).collect();
+    assert_eq!(left, [name::STORE]);
+}
+
+#[test]
+fn an_agent_without_work_ends_and_another_can_begin() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = Place::open(Some(&dir.path().join("agent"))).unwrap();
+    for _ in 0..2 {
+        let daemon = Daemon::bind(&place, Duration::from_millis(50)).unwrap().unwrap();
+        assert!(Daemon::bind(&place, Duration::ZERO).unwrap().is_none(), "one at a time");
+        daemon.run();
+        assert!(crate::status(&place).is_err());
+    }
+    crate::flush(&place, "/anything").unwrap();
+}
+
+#[test]
+fn a_rank_that_hangs_does_not_keep_the_lock_of_one_that_died() {
+    let world = world();
+    let (store, lock) = store(world.dir.path());
+    let begin = Begin { ranks: 2, ..wanted(world.dir.path()) };
+    let mut first = Client::begin(&world.place, begin, &lock);
+    assert!(matches!(first.hear(), Some(Reply::Joined { .. })));
+    let mut second = Client::new(&world.place);
+    second.say(&Request::Join { token: Token([1; 16]), rank: 1 });
+    assert!(matches!(second.hear(), Some(Reply::Joined { .. })));
+    drop(lock);
+    drop(first);
+    while crate::status(&world.place).unwrap().sessions[0].connected > 1 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    while store.lock(Lock::Writer).is_err() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn the_lock_is_held_until_the_session_is_over() {
+    let world = world();
+    let (store, lock) = store(world.dir.path());
+    let mut client = Client::begin(&world.place, wanted(world.dir.path()), &lock);
+    assert!(matches!(client.hear(), Some(Reply::Joined { .. })));
+    drop(lock);
+    assert!(store.lock(Lock::Writer).is_err(), "the agent has it still");
+    drop(client);
+    world.wait_over();
+    drop(store.lock(Lock::Writer).unwrap());
+}

@@ -1,0 +1,97 @@
+//! What can go wrong between a rank and the agent of its node.
+
+use std::path::PathBuf;
+
+use standfast_format::Kind;
+
+/// Result of talking to the agent, or of being one.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why the agent cannot be used, or did not do what it was asked for.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The directory of the socket is not one that only this user can use.
+    #[error("the agent's directory {}: {why}", .dir.display())]
+    Place {
+        /// The directory.
+        dir: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// No agent answers.
+    #[error("no agent answers at {}: {why}", .socket.display())]
+    None {
+        /// Where one was looked for.
+        socket: PathBuf,
+        /// Why there is none.
+        why: String,
+    },
+    /// An agent could not be started.
+    #[error("the agent could not be started with {command:?}: {why}")]
+    Start {
+        /// The command.
+        command: String,
+        /// Why.
+        why: String,
+    },
+    /// The agent ended or went silent.
+    #[error(
+        "the node agent is gone ({why}); what was committed is safe, and checkpoints go on without it"
+    )]
+    Lost {
+        /// How that was noticed.
+        why: String,
+    },
+    /// Bytes that no agent and no rank would send.
+    #[error("the other end of the agent's socket does not speak its protocol: {why}")]
+    Protocol {
+        /// What is wrong with them.
+        why: &'static str,
+    },
+    /// The agent was asked and refused.
+    #[error("the node agent: {why}")]
+    Refused {
+        /// What sort of failure it was.
+        kind: Kind,
+        /// What it said.
+        why: String,
+    },
+    /// A page changed between being hashed and being copied.
+    #[error(
+        "memory was written while it was captured: all threads must leave protected regions alone until the checkpoint call returns"
+    )]
+    MemoryChanged,
+    /// The operating system refused something.
+    #[error("cannot {what}: {why}")]
+    Os {
+        /// What was tried.
+        what: &'static str,
+        /// Why it failed.
+        why: String,
+    },
+}
+
+impl Error {
+    /// The kind of this failure.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Error::Place { .. } => Kind::Denied,
+            Error::None { .. } => Kind::Missing,
+            Error::Start { .. } => Kind::Unsupported,
+            Error::Lost { .. } => Kind::Transient,
+            Error::Protocol { .. } => Kind::Unsupported,
+            Error::Refused { kind, .. } => *kind,
+            Error::MemoryChanged => Kind::Invalid,
+            Error::Os { .. } => Kind::Io,
+        }
+    }
+
+    pub(crate) fn os<E: std::fmt::Display>(what: &'static str) -> impl Fn(E) -> Self {
+        move |error| Error::Os { what, why: error.to_string() }
+    }
+
+    pub(crate) fn lost<E: std::fmt::Display>(error: E) -> Self {
+        Error::Lost { why: error.to_string() }
+    }
+}

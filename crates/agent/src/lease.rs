@@ -1,0 +1,224 @@
+//! Who has which unit of the pool: pure bookkeeping, so that fairness and hostile numbers are
+//! tested without processes.
+//!
+//! ```text
+//! free --grant--> rank --hand over--> agent --written--> free
+//!                   \--return, death----------------------^
+//! ```
+//! Ranks ask when they need units and are granted them in turn, one each per turn, up to what they
+//! asked for; no rank has a fixed share. A pool that ran empty refills a little first: woken for
+//! every single unit, ranks and writer would change places at every block.
+//!
+//! Invariants:
+//! - A unit is free, with one rank, or with the agent.
+//! - A rank that waits has not been granted anything since it asked.
+
+use std::collections::VecDeque;
+
+/// A pool that ran empty grants again when one unit of so many is free.
+const REFILL_SHARE: usize = 16;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Holder {
+    Free,
+    Rank(u32),
+    Agent,
+}
+
+/// The lease table of one pool.
+#[derive(Debug)]
+pub(crate) struct Leases {
+    holders: Vec<Holder>,
+    /// The unit given back last is granted first: it is still in the caches.
+    free: Vec<u32>,
+    waiting: VecDeque<(u32, u32)>,
+    ran_empty: bool,
+}
+
+/// Units granted to a rank.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Grant {
+    pub(crate) rank: u32,
+    pub(crate) units: Vec<u32>,
+}
+
+impl Leases {
+    pub(crate) fn new(units: usize) -> Self {
+        Self {
+            holders: vec![Holder::Free; units],
+            free: (0..units as u32).rev().collect(),
+            waiting: VecDeque::new(),
+            ran_empty: false,
+        }
+    }
+
+    pub(crate) fn free(&self) -> usize {
+        self.free.len()
+    }
+
+    pub(crate) fn leased(&self) -> usize {
+        self.holders.iter().filter(|holder| matches!(holder, Holder::Rank(_))).count()
+    }
+
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// A rank wants up to so many units. It asks once at a time.
+    pub(crate) fn ask(&mut self, rank: u32, count: u32) -> Result<(), &'static str> {
+        if count == 0 || self.waiting.iter().any(|(other, _)| *other == rank) {
+            return Err("it asks for units out of turn");
+        }
+        self.waiting.push_back((rank, count));
+        Ok(())
+    }
+
+    /// Grants what there is to those who wait.
+    pub(crate) fn grant(&mut self) -> Vec<Grant> {
+        let refill = (self.holders.len() / REFILL_SHARE).max(1);
+        if self.waiting.is_empty() || (self.ran_empty && self.free.len() < refill) {
+            return Vec::new();
+        }
+        let mut grants: Vec<Grant> = Vec::new();
+        let mut wants: VecDeque<(usize, u32)> = VecDeque::new();
+        while let Some((rank, count)) = self.waiting.pop_front() {
+            if self.free.len() <= grants.len() {
+                self.waiting.push_front((rank, count));
+                break;
+            }
+            wants.push_back((grants.len(), count));
+            grants.push(Grant { rank, units: Vec::new() });
+        }
+        while let Some((at, count)) = wants.pop_front() {
+            let Some(unit) = self.free.pop() else { break };
+            self.holders[unit as usize] = Holder::Rank(grants[at].rank);
+            grants[at].units.push(unit);
+            if count > 1 {
+                wants.push_back((at, count - 1));
+            }
+        }
+        self.ran_empty = self.free.is_empty();
+        grants
+    }
+
+    /// A rank hands a filled unit to the agent.
+    pub(crate) fn hand_over(&mut self, rank: u32, unit: u32) -> Result<(), &'static str> {
+        self.expect(unit, Holder::Rank(rank))?;
+        self.holders[unit as usize] = Holder::Agent;
+        Ok(())
+    }
+
+    /// The agent is done with a unit.
+    pub(crate) fn written(&mut self, unit: u32) {
+        assert_eq!(self.holders[unit as usize], Holder::Agent, "a unit is given back once");
+        self.set_free(unit);
+    }
+
+    /// A rank does not need a unit any more.
+    pub(crate) fn give_back(&mut self, rank: u32, unit: u32) -> Result<(), &'static str> {
+        self.expect(unit, Holder::Rank(rank))?;
+        self.set_free(unit);
+        Ok(())
+    }
+
+    /// A rank is gone: what it had comes back, and it waits no more.
+    pub(crate) fn rank_gone(&mut self, rank: u32) {
+        self.waiting.retain(|(other, _)| *other != rank);
+        for unit in 0..self.holders.len() as u32 {
+            if self.holders[unit as usize] == Holder::Rank(rank) {
+                self.set_free(unit);
+            }
+        }
+    }
+
+    fn expect(&self, unit: u32, holder: Holder) -> Result<(), &'static str> {
+        match self.holders.get(unit as usize) {
+            Some(found) if *found == holder => Ok(()),
+            Some(_) => Err("it names a unit that it does not have"),
+            None => Err("it names a unit that does not exist"),
+        }
+    }
+
+    fn set_free(&mut self, unit: u32) {
+        self.holders[unit as usize] = Holder::Free;
+        self.free.push(unit);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn counts(grants: &[Grant]) -> Vec<(u32, usize)> {
+        grants.iter().map(|grant| (grant.rank, grant.units.len())).collect()
+    }
+
+    #[test]
+    fn units_are_shared_out_in_turn() {
+        let mut leases = Leases::new(10);
+        leases.ask(1, 8).unwrap();
+        leases.ask(2, 8).unwrap();
+        leases.ask(3, 1).unwrap();
+        assert_eq!(counts(&leases.grant()), [(1, 5), (2, 4), (3, 1)]);
+        assert_eq!((leases.free(), leases.leased()), (0, 10));
+        leases.ask(3, 4).unwrap();
+        leases.ask(1, 4).unwrap();
+        assert!(leases.grant().is_empty());
+        leases.rank_gone(2);
+        assert_eq!(counts(&leases.grant()), [(3, 2), (1, 2)], "a dead rank's units come back");
+    }
+
+    #[test]
+    fn those_who_waited_longest_are_first_and_an_empty_pool_refills() {
+        let mut leases = Leases::new(32);
+        leases.ask(1, 32).unwrap();
+        assert_eq!(counts(&leases.grant()), [(1, 32)]);
+        for rank in [7, 8, 9] {
+            leases.ask(rank, 4).unwrap();
+        }
+        leases.hand_over(1, 3).unwrap();
+        leases.written(3);
+        assert!(leases.grant().is_empty(), "one unit of 32 is too little");
+        leases.give_back(1, 4).unwrap();
+        assert_eq!(counts(&leases.grant()), [(7, 1), (8, 1)]);
+        assert_eq!(leases.waiting(), 1);
+    }
+
+    #[test]
+    fn hostile_numbers_are_refused() {
+        let mut leases = Leases::new(4);
+        leases.ask(1, 2).unwrap();
+        assert!(leases.ask(1, 2).is_err());
+        assert!(leases.ask(2, 0).is_err());
+        leases.grant();
+        for (rank, unit) in [(1, 9), (1, u32::MAX), (2, 0), (1, 3)] {
+            assert!(leases.hand_over(rank, unit).is_err(), "{rank} {unit}");
+            assert!(leases.give_back(rank, unit).is_err(), "{rank} {unit}");
+        }
+        leases.hand_over(1, 0).unwrap();
+        assert!(leases.give_back(1, 0).is_err(), "it is the agent's now");
+    }
+
+    proptest! {
+        #[test]
+        fn no_unit_is_ever_lost_or_held_twice(
+            steps in proptest::collection::vec((0u8..5, 0u32..4, 0u32..12), 0..200),
+        ) {
+            let mut leases = Leases::new(12);
+            let mut with_agent: Vec<u32> = Vec::new();
+            for (step, rank, number) in steps {
+                match step {
+                    0 => drop(leases.ask(rank, number)),
+                    1 if leases.hand_over(rank, number).is_ok() => with_agent.push(number),
+                    2 => drop(leases.give_back(rank, number)),
+                    3 => with_agent.drain(..).for_each(|unit| leases.written(unit)),
+                    4 if number == 0 => leases.rank_gone(rank),
+                    _ => {}
+                }
+                leases.grant();
+                prop_assert_eq!(leases.free() + leases.leased() + with_agent.len(), 12);
+            }
+        }
+    }
+}

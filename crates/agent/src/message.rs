@@ -1,0 +1,191 @@
+//! What ranks and the agent say to each other.
+//!
+//! ```text
+//! rank                                   agent
+//! Hello                               -> Welcome
+//! Begin (first rank, with the lock)   -> Joined (with the pool)     Join (others) -> Joined
+//! Lease                               -> Granted, when there is something to grant
+//! Blocks, Blocks, ...                    encoded and written as they come
+//! HandOver                               after all ranks: segments, images, manifest
+//!                                        Settled to every rank
+//! Leave                               -> Left
+//! ```
+//! The numbers of the enumerations are the protocol; [`PROTOCOL`] changes with them.
+
+use serde::{Deserialize, Serialize};
+use standfast_commit::Order;
+use standfast_format::{AttemptId, HashKind, JobId, Kind, SegmentId, Stats};
+
+use crate::status::Status;
+
+/// Version of the protocol; both ends must have the same.
+pub(crate) const PROTOCOL: u32 = 1;
+
+/// A job's session with the agent, known to its ranks only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Token(pub [u8; 16]);
+
+/// What a job wants of the agent.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Begin {
+    /// The session.
+    pub token: Token,
+    /// Where the job's store is: an absolute path.
+    pub store: String,
+    /// The store's id.
+    pub job: JobId,
+    /// How the store is written: `auto`, `direct` or `buffered`.
+    pub io: String,
+    /// Writes in flight.
+    pub io_threads: u32,
+    /// Ranks of the job, all of them on this node.
+    pub ranks: u32,
+    /// Hash of pages.
+    pub hash: HashKind,
+    /// Size of pages.
+    pub page_bytes: u32,
+    /// Size of blocks, and of the pool's units.
+    pub block_bytes: u32,
+    /// Size of the pool.
+    pub pool_bytes: u64,
+    /// Encoder threads.
+    pub threads: u32,
+    /// How blocks are compressed, as the setting `codec`.
+    pub codec: String,
+    /// What is done before, as the setting `filter`.
+    pub filter: String,
+    /// Checkpoints kept; 0: all.
+    pub keep: u32,
+}
+
+/// A filled unit.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Block {
+    pub(crate) order: Order,
+    pub(crate) stream: SegmentId,
+    pub(crate) number: u32,
+    pub(crate) unit: u32,
+    pub(crate) pages: u32,
+    pub(crate) elem: u8,
+    pub(crate) hashes: Vec<u8>,
+}
+
+/// One rank's part of a checkpoint, complete but for where this checkpoint's streams end up.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct HandOver {
+    /// The checkpoint.
+    pub order: Order,
+    /// The bytes of its image; streams of this checkpoint stand in the segment table by id, with
+    /// as many slots as there can be.
+    pub image: Vec<u8>,
+    /// Streams of this checkpoint that the image refers to, of any rank.
+    pub streams: Vec<SegmentId>,
+    /// Its figures so far.
+    pub stats: Stats,
+    /// Time since the checkpoint was begun.
+    pub elapsed_ns: u64,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Request {
+    Hello {
+        protocol: u32,
+    },
+    Status,
+    /// End; `now`: also if ranks are connected.
+    Stop {
+        now: bool,
+    },
+    /// Answer when nothing of dead ranks is left to be done for this store.
+    Flush {
+        store: String,
+    },
+    Begin(Box<Begin>),
+    Join {
+        token: Token,
+        rank: u32,
+    },
+    Lease {
+        count: u32,
+    },
+    Return {
+        units: Vec<u32>,
+    },
+    Blocks(Vec<Block>),
+    HandOver(Box<HandOver>),
+    Abort {
+        attempt: AttemptId,
+    },
+    Leave,
+}
+
+/// A stream's place in a segment of the same checkpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// The stream.
+    pub stream: SegmentId,
+    /// The segment that holds it.
+    pub segment: SegmentId,
+    /// The slot of its first page.
+    pub first_slot: u32,
+}
+
+/// A failure as the agent tells it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    kind: i32,
+    why: String,
+}
+
+impl Failure {
+    pub(crate) fn new(kind: Kind, why: impl ToString) -> Self {
+        Self { kind: kind.exit_code(), why: why.to_string() }
+    }
+
+    /// The error it stands for.
+    pub fn into_error(self) -> crate::Error {
+        let kind = Kind::all().find(|kind| kind.exit_code() == self.kind).unwrap_or(Kind::Bug);
+        crate::Error::Refused { kind, why: self.why }
+    }
+}
+
+/// What became of a checkpoint.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Settled {
+    /// Which attempt.
+    pub attempt: AttemptId,
+    /// Whether it exists now.
+    pub outcome: Result<(), Failure>,
+    /// Where the streams of all ranks are, if it exists.
+    pub places: Vec<Place>,
+    /// Segments that are gone, or may be.
+    pub removed: Vec<SegmentId>,
+    /// What else its reader should know.
+    pub notes: Vec<String>,
+    /// All manifests that the store holds now, newest first, as bytes.
+    pub manifests: Vec<Vec<u8>>,
+    /// Manifests that cannot be read, and why.
+    pub damaged: Vec<(String, String)>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Reply {
+    Welcome {
+        protocol: u32,
+    },
+    Status(Box<Status>),
+    Stopping,
+    Flushed,
+    Joined {
+        units: u32,
+        unit_bytes: u32,
+    },
+    Granted {
+        units: Vec<u32>,
+    },
+    Settled(Box<Settled>),
+    Left,
+    Refused(Failure),
+    /// The agent lives.
+    Beat,
+}

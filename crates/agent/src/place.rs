@@ -1,0 +1,136 @@
+//! Where the agent of this user on this node is: a directory that nobody else can enter.
+//!
+//! ```text
+//! DIR/agent.sock   where it listens
+//! DIR/agent.lock   flock'd by the one that runs
+//! DIR/agent.log    what it did, a JSON object per line; agent.log.1 is the one before
+//! ```
+//! DIR is `$XDG_RUNTIME_DIR/standfast`, or `/tmp/standfast-UID` where that is not set.
+//!
+//! Invariant: the directory is a real one, belongs to this user and is closed to all others, so
+//! whoever can connect is this user (or root); the peer's uid is checked besides.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+
+const SOCKET: &str = "agent.sock";
+/// Longest path of a socket that the kernel takes.
+const SOCKET_BYTES_MAX: usize = 107;
+/// A log longer than this is put aside when an agent starts.
+const LOG_BYTES_MAX: u64 = 4 << 20;
+
+/// A directory with an agent, or for one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    dir: PathBuf,
+}
+
+impl Place {
+    /// The named directory, or the usual one; made if it is not there.
+    pub fn open(dir: Option<&Path>) -> Result<Self> {
+        let dir = match dir {
+            Some(dir) => {
+                std::path::absolute(dir).map_err(Error::os("find the agent's directory"))?
+            }
+            None => usual(),
+        };
+        let wrong = |why: String| Error::Place { dir: dir.clone(), why };
+        let made = DirBuilder::new().mode(0o700).create(&dir);
+        if let Err(error) = made
+            && error.kind() != std::io::ErrorKind::AlreadyExists
+        {
+            return Err(wrong(error.to_string()));
+        }
+        let meta = std::fs::symlink_metadata(&dir).map_err(|error| wrong(error.to_string()))?;
+        if !meta.is_dir() {
+            return Err(wrong("it is no directory".into()));
+        }
+        if meta.uid() != rustix::process::geteuid().as_raw() {
+            return Err(wrong("it belongs to another user".into()));
+        }
+        if meta.mode() & 0o077 != 0 {
+            return Err(wrong("others can enter it; chmod 700 it".into()));
+        }
+        let place = Self { dir };
+        if place.socket().as_os_str().len() > SOCKET_BYTES_MAX {
+            let why = format!("its path is longer than {SOCKET_BYTES_MAX} bytes");
+            return Err(Error::Place { dir: place.dir, why });
+        }
+        Ok(place)
+    }
+
+    /// The named directory, or the usual one, if an agent may be there.
+    pub fn existing(dir: Option<&Path>) -> Option<Self> {
+        let there = dir.map_or_else(usual, Path::to_owned);
+        there.join(SOCKET).exists().then(|| Self::open(dir).ok()).flatten()
+    }
+
+    /// The directory.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The socket.
+    pub fn socket(&self) -> PathBuf {
+        self.dir.join(SOCKET)
+    }
+
+    /// The log.
+    pub fn log(&self) -> PathBuf {
+        self.dir.join("agent.log")
+    }
+
+    pub(crate) fn open_lock(&self) -> Result<File> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        options.open(self.dir.join("agent.lock")).map_err(Error::os("open the agent's lock"))
+    }
+
+    /// The log, for writing at its end.
+    pub(crate) fn open_log(&self) -> Result<File> {
+        let path = self.log();
+        if std::fs::metadata(&path).is_ok_and(|meta| meta.len() > LOG_BYTES_MAX) {
+            let old = self.dir.join("agent.log.1");
+            std::fs::rename(&path, old).map_err(Error::os("put the agent's log aside"))?;
+        }
+        let mut options = OpenOptions::new();
+        options.append(true).create(true).mode(0o600);
+        options.open(path).map_err(Error::os("open the agent's log"))
+    }
+}
+
+fn usual() -> PathBuf {
+    match std::env::var_os("XDG_RUNTIME_DIR").filter(|dir| !dir.is_empty()) {
+        Some(dir) => PathBuf::from(dir).join("standfast"),
+        None => {
+            let uid = rustix::process::geteuid().as_raw();
+            PathBuf::from(format!("/tmp/standfast-{uid}"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    #[test]
+    fn only_a_private_directory_will_do() {
+        let dir = tempfile::tempdir().unwrap();
+        let own = dir.path().join("own");
+        assert_eq!(Place::open(Some(&own)).unwrap().socket(), own.join("agent.sock"));
+        assert_eq!(std::fs::metadata(&own).unwrap().mode() & 0o777, 0o700);
+        let link = dir.path().join("link");
+        symlink(&own, &link).unwrap();
+        assert!(Place::open(Some(&link)).is_err(), "a link may lead anywhere");
+        let open = dir.path().join("open");
+        std::fs::create_dir(&open).unwrap();
+        std::fs::set_permissions(&open, std::fs::Permissions::from_mode(0o750)).unwrap();
+        assert!(Place::open(Some(&open)).is_err(), "others could connect");
+        assert!(Place::open(Some(&dir.path().join("x".repeat(120)))).is_err(), "too long");
+        assert!(Place::open(Some(&dir.path().join("not/there"))).is_err());
+    }
+}

@@ -1,0 +1,59 @@
+//! What an agent tells about itself.
+
+use serde::{Deserialize, Serialize};
+
+/// An agent and its sessions.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Status {
+    /// Its process.
+    pub pid: u32,
+    /// The version of Standfast it was built from.
+    pub version: String,
+    /// How long it has been running.
+    pub uptime_s: u64,
+    /// How long ago it last told its ranks that it lives.
+    pub beat_ms: u64,
+    /// Whether it is about to end.
+    pub stopping: bool,
+    /// Writes of segment data so far.
+    pub writes: u64,
+    /// Their bytes.
+    pub written_bytes: u64,
+    /// Its jobs.
+    pub sessions: Vec<SessionStatus>,
+}
+
+/// One job's session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionStatus {
+    /// Where its store is.
+    pub store: String,
+    /// Its ranks.
+    pub ranks: u32,
+    /// Ranks that are connected.
+    pub connected: u32,
+    /// Size of its pool.
+    pub pool_bytes: u64,
+    /// Units of the pool.
+    pub units: u32,
+    /// Those that are free.
+    pub units_free: u32,
+    /// Those that ranks are filling.
+    pub units_leased: u32,
+    /// Most units that were in use at once.
+    pub units_peak: u32,
+    /// Ranks that wait for units.
+    pub ranks_waiting: u32,
+    /// The checkpoint under way, if any.
+    pub under_way: Option<u64>,
+    /// Whether all ranks have handed it over.
+    pub committing: bool,
+    /// Checkpoints made durable.
+    pub committed: u64,
+    /// Attempts that failed.
+    pub failed: u64,
+    /// Blocks received.
+    pub blocks: u64,
+    /// Their bytes before compression.
+    pub block_bytes: u64,
+}

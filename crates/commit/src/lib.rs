@@ -1,0 +1,22 @@
+//! Committing: sealed segments and images become a checkpoint, in the one documented order.
+//!
+//! Data: sealed segments -> [`Publisher::write_image`] for every rank -> [`Publisher::publish`]:
+//! now the checkpoint exists -> what is beyond `keep` is pruned.
+//!
+//! Why a room of its own: ranks that write by themselves and the agent that writes for them do the
+//! same steps. `docs/FORMAT.md` has the order and what a crash leaves where.
+//!
+//! Invariants:
+//! - Each step is durable before the next begins; nothing here knows how ranks agree on that.
+//! - A manifest that may be there although writing it failed keeps its files.
+
+mod error;
+pub mod failpoint;
+pub mod prune;
+mod publish;
+mod relocate;
+
+pub use error::{Error, Result};
+pub use failpoint::FAILPOINTS;
+pub use publish::{Draft, Order, Part, Published, Publisher, Unpublished, refresh};
+pub use relocate::{Moved, relocate};

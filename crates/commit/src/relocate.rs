@@ -1,0 +1,114 @@
+//! Relocating: pages named by the stream of the rank that stored them become places in the segment
+//! that several streams share.
+//!
+//! Data: an image whose segment table names streams, and where each stream lies -> the same image
+//! over segments. Both the rank (streams of earlier checkpoints) and the agent (those of this one)
+//! do it.
+
+use std::collections::HashMap;
+
+use standfast_format::{Image, Run, SegmentId, SegmentRef};
+
+use crate::error::{Error, Result};
+
+/// Where a stream lies: the segment that holds it and the slot of its first page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moved {
+    /// The segment.
+    pub segment: SegmentRef,
+    /// Slot of the stream's first page.
+    pub first_slot: u32,
+}
+
+/// Replaces the streams in an image's segment table; entries that are no streams stay.
+pub fn relocate(image: &mut Image, moved: &HashMap<SegmentId, Moved>) -> Result<()> {
+    if !image.segments.iter().any(|segment| moved.contains_key(&segment.id)) {
+        return Ok(());
+    }
+    let mut segments: Vec<SegmentRef> = Vec::new();
+    let mut places: HashMap<SegmentId, u32> = HashMap::new();
+    // By place in the old table: place in the new one, and what to add to slots.
+    let mut moves: Vec<(u32, u32)> = Vec::with_capacity(image.segments.len());
+    for segment in &image.segments {
+        let (target, first_slot) = match moved.get(&segment.id) {
+            Some(moved) => (moved.segment, moved.first_slot),
+            None => (*segment, 0),
+        };
+        let place = *places.entry(target.id).or_insert_with(|| {
+            segments.push(target);
+            segments.len() as u32 - 1
+        });
+        moves.push((place, first_slot));
+    }
+    for run in image.regions.iter_mut().flat_map(|region| &mut region.runs) {
+        let Run::Stored { pages, segment, slot } = run else { continue };
+        let (place, first_slot) = moves[*segment as usize];
+        let target = &segments[place as usize];
+        let start = slot.checked_add(first_slot);
+        let end = start.and_then(|start| start.checked_add(*pages));
+        if end.is_none_or(|end| end > target.slots) {
+            return Err(Error::Beyond { segment: target.id });
+        }
+        (*segment, *slot) = (place, start.expect("checked with its end"));
+    }
+    image.segments = segments;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use standfast_format::{Digest, HashKind, JobId, Rank, RegionImage, Version};
+
+    fn segment(id: u8, slots: u32) -> SegmentRef {
+        let id = SegmentId([id; 16]);
+        SegmentRef { id, rank: Rank(0), slots, file_bytes: 1, index: Digest([0; 32]) }
+    }
+
+    fn image(runs: Vec<Run>) -> Image {
+        let region = RegionImage {
+            name: "x".into(),
+            bytes: 0,
+            elem: 0,
+            pages_digest: Digest([0; 32]),
+            runs,
+        };
+        Image {
+            job: JobId([0; 16]),
+            version: Version(1),
+            rank: Rank(0),
+            page_bytes: 4096,
+            hash: HashKind::Xxh3,
+            segments: vec![segment(1, u32::MAX), segment(2, 9), segment(3, u32::MAX)],
+            regions: vec![region],
+        }
+    }
+
+    fn moved() -> HashMap<SegmentId, Moved> {
+        let shared = segment(7, 20);
+        HashMap::from([
+            (SegmentId([1; 16]), Moved { segment: shared, first_slot: 5 }),
+            (SegmentId([3; 16]), Moved { segment: shared, first_slot: 12 }),
+        ])
+    }
+
+    #[test]
+    fn streams_become_places_of_one_segment() {
+        let stored = |pages, segment, slot| Run::Stored { pages, segment, slot };
+        let mut image =
+            image(vec![stored(2, 0, 1), stored(1, 1, 8), Run::Zero { pages: 3 }, stored(8, 2, 0)]);
+        relocate(&mut image, &moved()).unwrap();
+        assert_eq!(image.segments, [segment(7, 20), segment(2, 9)]);
+        let runs = [stored(2, 0, 6), stored(1, 1, 8), Run::Zero { pages: 3 }, stored(8, 0, 12)];
+        assert_eq!(image.regions[0].runs, runs);
+    }
+
+    #[test]
+    fn slots_beyond_the_segment_are_refused() {
+        for (pages, slot) in [(9, 0), (1, 8), (1, u32::MAX), (u32::MAX, 0)] {
+            let mut image = image(vec![Run::Stored { pages, segment: 2, slot }]);
+            let refused = relocate(&mut image, &moved());
+            assert!(matches!(refused, Err(Error::Beyond { .. })), "{pages} pages at {slot}");
+        }
+    }
+}

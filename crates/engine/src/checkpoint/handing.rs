@@ -1,0 +1,161 @@
+//! Handing a checkpoint to the node's agent, and taking in what it made of it.
+//!
+//! ```text
+//! draft -> image description: streams by id -> agent          call returns: level memory
+//! agent -> outcome, places of all ranks' streams -> aliases   level local
+//! ```
+//! A rank numbers its new pages in *streams*; the agent writes the streams of all ranks into shared
+//! segments and tells afterwards where each lies. Catalog, index over all ranks and positions go on
+//! naming pages by stream; the *aliases* turn a stream into its segment when an image is described.
+//!
+//! Invariants:
+//! - All ranks have the same aliases: each is told those of all.
+//! - Where the agent is lost nobody knows all aliases; then every rank forgets what it remembers,
+//!   and reads it back from the store.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use standfast_agent::{HandOver, Link, Settled, StreamPlace};
+use standfast_commit::{Moved, relocate};
+use standfast_format::{Digest, Image, Rank, SegmentId, SegmentRef};
+
+use super::capture::Capturer;
+use super::draft::{Draft, elapsed_ns};
+use super::sharing::Sharing;
+use super::sink::{Pending, Stage, Ticket};
+use crate::config::Mode;
+use crate::error::{Error, Result};
+use crate::team::Team;
+
+/// The agent's part of what capturing remembers.
+#[derive(Default)]
+pub(crate) struct Agency {
+    pub(super) link: Option<Arc<Link>>,
+    /// Streams of earlier checkpoints: segment and first slot.
+    aliases: HashMap<SegmentId, (SegmentId, u32)>,
+}
+
+impl Agency {
+    /// The streams in these segments, and the segments.
+    pub(super) fn with_streams(&self, segments: &[SegmentId]) -> Vec<SegmentId> {
+        let gone: HashSet<&SegmentId> = segments.iter().collect();
+        let streams = self.aliases.iter().filter(|(_, (segment, _))| gone.contains(segment));
+        let streams = streams.map(|(stream, _)| *stream);
+        segments.iter().copied().chain(streams).collect()
+    }
+
+    pub(super) fn forget(&mut self, segments: &[SegmentId]) {
+        self.aliases.retain(|_, (segment, _)| !segments.contains(segment));
+    }
+
+    pub(super) fn learn(&mut self, places: &[StreamPlace]) {
+        let alias = |place: &StreamPlace| (place.stream, (place.segment, place.first_slot));
+        self.aliases.extend(places.iter().map(alias));
+    }
+}
+
+impl Capturer {
+    /// Takes the node's agent for what is captured from now on.
+    pub(crate) fn use_agent(&mut self, link: Link) {
+        self.agency.link = Some(Arc::new(link));
+    }
+
+    /// Notes that the agent is not used although it was asked for.
+    pub(crate) fn note_no_agent(&mut self, why: &str) {
+        self.notes.push(format!("written by the ranks themselves: {why}"));
+    }
+
+    /// Whether the node's agent is used; the same on all ranks.
+    pub(super) fn has_agent(&self) -> bool {
+        self.agency.link.is_some()
+    }
+
+    /// Why the agent is of no more use to this rank, if that is so.
+    pub(crate) fn agent_lost(&self) -> Option<Error> {
+        self.agency.link.as_ref().and_then(|link| link.lost()).map(Error::from)
+    }
+
+    /// Goes on without the agent: what refers to streams is forgotten and read back from the store
+    /// by the next checkpoint. Every rank does it.
+    pub(crate) fn dismiss_agent(&mut self, team: &Team, why: &str) {
+        self.agency = Agency::default();
+        self.catalog.clear();
+        self.forget_positions();
+        self.references.clear();
+        self.sharing = Sharing::new(&self.config, team);
+        self.catalog_loaded = self.config.mode != Mode::All;
+        self.notes.push(format!("written by the ranks themselves from now on: {why}"));
+    }
+
+    /// Hands a draft of the agent's over; the others are the committer's.
+    pub(super) fn hand_over(&self, draft: &mut Draft) {
+        let part = match &draft.pending {
+            Pending::Own(_) => return,
+            Pending::Agent(_) => self.describe_part(draft),
+        };
+        let Pending::Agent(ticket) = &mut draft.pending else { return };
+        ticket.stage = match part {
+            Ok(part) => {
+                ticket.link.hand_over(part);
+                Stage::HandedOver
+            }
+            Err(error) => Stage::Failed(error),
+        };
+    }
+
+    fn describe_part(&self, draft: &mut Draft) -> Result<HandOver> {
+        let (mut moved, mut streams) = (HashMap::new(), Vec::new());
+        let mut segments = Vec::with_capacity(draft.table.len());
+        for (id, known) in &draft.table {
+            let alias = self.agency.aliases.get(id);
+            let target = alias.and_then(|(segment, _)| self.references.get(segment));
+            match (alias, target, known) {
+                (Some((_, first_slot)), Some(segment), _) => {
+                    moved.insert(*id, Moved { segment: *segment, first_slot: *first_slot });
+                    segments.push(unplaced(*id, self.rank));
+                }
+                (Some((segment, _)), None, _) => {
+                    return Err(Error::Unsealed { segment: *segment });
+                }
+                (None, _, Some(known)) => segments.push(*known),
+                (None, _, None) => {
+                    streams.push(*id);
+                    segments.push(unplaced(*id, self.rank));
+                }
+            }
+        }
+        let mut image = Image {
+            job: self.header.id,
+            version: draft.order.version,
+            rank: self.rank,
+            page_bytes: self.config.page.0 as u32,
+            hash: self.config.hash,
+            segments,
+            regions: std::mem::take(&mut draft.regions),
+        };
+        relocate(&mut image, &moved)?;
+        Ok(HandOver {
+            order: draft.order,
+            image: image.encode().0,
+            streams,
+            stats: draft.stats,
+            elapsed_ns: elapsed_ns(draft.started),
+        })
+    }
+}
+
+/// A stream in a segment table: where it ends up is not known yet, or not here.
+fn unplaced(id: SegmentId, rank: Rank) -> SegmentRef {
+    SegmentRef { id, rank, slots: u32::MAX, file_bytes: 0, index: Digest([0; 32]) }
+}
+
+impl Ticket {
+    /// Waits for what the agent made of it.
+    pub(super) fn settled(&mut self) -> Result<Settled> {
+        if let Stage::Failed(error) = &self.stage {
+            return Err(error.clone());
+        }
+        Ok(self.link.settled(self.attempt)?)
+    }
+}

@@ -1,0 +1,134 @@
+//! Where captured pages go: into this process's own pool, or into the one that the node's agent
+//! shares out. Storing and committing need not know which.
+
+use std::sync::Arc;
+
+use standfast_agent::Link;
+use standfast_format::{AttemptId, SegmentId};
+use standfast_pack::Batch;
+
+use crate::error::{Error, Result};
+
+/// The pages of one checkpoint on their way.
+pub(super) enum Sink<'a> {
+    Own(Batch<'a>),
+    Agent(standfast_agent::Batch<'a>, Arc<Link>, AttemptId),
+}
+
+impl Sink<'_> {
+    pub(super) fn open_segment(&mut self, id: SegmentId, size_hint: Option<u64>) {
+        match self {
+            Sink::Own(batch) => batch.open_segment(id, size_hint),
+            Sink::Agent(batch, ..) => batch.open_stream(id),
+        }
+    }
+
+    pub(super) fn slots(&self) -> Option<u32> {
+        match self {
+            Sink::Own(batch) => batch.slots(),
+            Sink::Agent(batch, ..) => batch.slots(),
+        }
+    }
+
+    pub(super) fn push(&mut self, page: &[u8], hash: &[u8], elem: u8) -> Result<()> {
+        match self {
+            Sink::Own(batch) => Ok(batch.push(page, hash, elem)?),
+            Sink::Agent(batch, ..) => Ok(batch.push(page, hash, elem)?),
+        }
+    }
+
+    pub(super) fn stage(&mut self, page: &[u8], elem: u8, hash: &mut [u8]) -> Result<()> {
+        match self {
+            Sink::Own(batch) => Ok(batch.stage(page, elem, hash)?),
+            Sink::Agent(batch, ..) => Ok(batch.stage(page, elem, hash)?),
+        }
+    }
+
+    pub(super) fn keep_staged(&mut self) -> Result<()> {
+        match self {
+            Sink::Own(batch) => {
+                batch.keep_staged();
+                Ok(())
+            }
+            Sink::Agent(batch, ..) => Ok(batch.keep_staged()?),
+        }
+    }
+
+    /// What comes next does not follow in memory.
+    pub(super) fn end_piece(&mut self) {
+        match self {
+            Sink::Own(batch) => batch.end_piece(),
+            // Pieces of all sizes share units.
+            Sink::Agent(..) => {}
+        }
+    }
+
+    pub(super) fn close_segment(&mut self, hashes: Arc<Vec<u8>>) -> Result<()> {
+        match self {
+            Sink::Own(batch) => {
+                batch.close_segment(hashes);
+                Ok(())
+            }
+            // Hashes went along with the blocks.
+            Sink::Agent(batch, ..) => Ok(batch.close_stream()?),
+        }
+    }
+
+    /// Ends the capture.
+    pub(super) fn finish(self) -> Pending {
+        match self {
+            Sink::Own(batch) => Pending::Own(batch.finish()),
+            Sink::Agent(batch, link, attempt) => {
+                let standfast_agent::Handed { streams, pages } = batch.finish();
+                let stage = Stage::Captured;
+                Pending::Agent(Ticket { link, attempt, streams, pages, stage })
+            }
+        }
+    }
+}
+
+/// Pages that are captured and not yet durable.
+pub(crate) enum Pending {
+    Own(standfast_pack::Pending),
+    Agent(Ticket),
+}
+
+impl Pending {
+    pub(super) fn pages(&self) -> u64 {
+        match self {
+            Pending::Own(pending) => pending.pages(),
+            Pending::Agent(ticket) => ticket.pages,
+        }
+    }
+}
+
+/// A checkpoint in the agent's hands; dropped before it was handed over, it is given up.
+pub(crate) struct Ticket {
+    pub(super) link: Arc<Link>,
+    pub(super) attempt: AttemptId,
+    streams: Vec<SegmentId>,
+    pages: u64,
+    pub(super) stage: Stage,
+}
+
+/// How far a ticket has come.
+pub(super) enum Stage {
+    Captured,
+    HandedOver,
+    Failed(Error),
+}
+
+impl Ticket {
+    /// This rank's streams of it.
+    pub(super) fn streams(&self) -> &[SegmentId] {
+        &self.streams
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        if !matches!(self.stage, Stage::HandedOver) {
+            self.link.abort(self.attempt);
+        }
+    }
+}

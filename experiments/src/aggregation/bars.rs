@@ -1,0 +1,37 @@
+//! The bars of aggregated writes.
+
+use std::path::Path;
+
+use standfast_measure::{Bar, Better};
+
+use super::{Case, measure};
+
+const LETTER: &str = "D";
+/// Pool of the node; each process has as much in the ways without an agent.
+const POOL_MIB: u64 = 256;
+
+/// Measures the bars, handing each over as soon as it is known.
+pub(crate) fn bars(quick: bool, dir: &Path, mut each: impl FnMut(Bar)) -> anyhow::Result<()> {
+    let case = |write| Case {
+        write,
+        pool_mib: POOL_MIB,
+        ranks: 8,
+        rounds: if quick { 3 } else { 7 },
+        scale: 1.0,
+        codec: "none",
+        io: "auto",
+        dir,
+    };
+    let direct = measure(&case("direct"))?;
+    let shared = measure(&case("wag-dbi"))?;
+    let name = "8 ranks, realistic pieces: wag-dbi blocked time, times direct";
+    let ratio = shared.blocked_s / direct.blocked_s;
+    let ceiling = direct.blocked_s * 1e3;
+    each(Bar::new(LETTER, name, ratio, Better::Lower, 0.25).ceiling(ceiling, "ms direct"));
+    let name = "8 ranks, realistic pieces: mean disk write of wag-dbi, MiB";
+    each(Bar::new(LETTER, name, shared.write_mib_average, Better::Higher, 1.0));
+    let size = shared.pool_size_mib.unwrap_or(f64::INFINITY);
+    let name = "8 ranks, realistic pieces: pool of the node, times the configured one";
+    each(Bar::new(LETTER, name, size / POOL_MIB as f64, Better::Lower, 1.0));
+    Ok(())
+}

@@ -1,0 +1,186 @@
+//! A job of several processes on one node, writing through the node's agent: what its ranks do, and
+//! what must hold after any of them, or the agent, was killed.
+//!
+//! Contents follow from seed, rank and step. Some pages are equal on all ranks, some never change,
+//! some are of one rank and step alone, so that checkpoints refer across ranks and time.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use standfast::config::Loaded;
+use standfast::{Job, Kind, Level, Protected, Rank, Version};
+use standfast_agent::Place;
+use standfast_comm::{Comm, run_threads};
+use standfast_format::name;
+use standfast_restart::Inventory;
+
+use crate::report::Line;
+
+/// Ranks of the job.
+pub const RANKS: usize = 3;
+const WORDS: usize = 24 << 10;
+const KEEP: usize = 3;
+
+/// Where a job and its agent live.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// Their directory.
+    pub dir: PathBuf,
+    /// The program that is the agent.
+    pub command: PathBuf,
+    /// Decides the contents.
+    pub seed: u64,
+}
+
+impl Node {
+    /// Where the agent is.
+    pub fn place(&self) -> Place {
+        Place::open(Some(&self.dir.join("agent"))).expect("a directory of the test's own")
+    }
+
+    fn settings(&self, write: &str) -> Loaded {
+        let text = |path: &Path| path.to_str().expect("a path of the test's own").to_owned();
+        let settings = [
+            ("store", text(&self.dir.join("store"))),
+            ("agent_dir", text(&self.dir.join("agent"))),
+            ("agent_command", text(&self.command)),
+            ("agent_idle", "20s".into()),
+            ("write", write.into()),
+            ("keep", KEEP.to_string()),
+            ("pool", "512KiB".into()),
+            ("block", "32KiB".into()),
+            ("threads", "1".into()),
+            ("io_threads", "2".into()),
+        ];
+        let settings: Vec<(String, String)> =
+            settings.into_iter().map(|(name, value)| (name.into(), value)).collect();
+        Loaded::load(&settings).expect("settings of the test's own")
+    }
+
+    fn word(&self, rank: usize, step: u64, at: usize) -> u64 {
+        let (rank, step) = match (at / 512) % 4 {
+            0 => (0, step),
+            1 => (rank as u64, 0),
+            2 => (0, step / 4),
+            _ => (rank as u64, step),
+        };
+        let mixed = (at as u64) << 40 ^ rank << 32 ^ step ^ self.seed.rotate_left(17);
+        mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (mixed >> 9)
+    }
+
+    fn fill(&self, memory: &Protected<u64>, rank: usize, step: u64) {
+        let mut memory = memory.write();
+        memory.iter_mut().enumerate().for_each(|(at, value)| *value = self.word(rank, step, at));
+    }
+
+    fn is_at(&self, memory: &Protected<u64>, rank: usize, step: u64) -> bool {
+        let memory = memory.read();
+        memory.iter().enumerate().all(|(at, value)| *value == self.word(rank, step, at))
+    }
+
+    /// A rank's life: goes on from the newest checkpoint and takes further ones until it is killed,
+    /// telling what it was told. Every other checkpoint it waits for.
+    pub fn live(&self, comm: &dyn Comm) -> standfast::Result<()> {
+        let rank = comm.rank();
+        let job = Job::open_comm(self.settings("wag-dbi"), comm)?;
+        let memory = job.alloc::<u64>("memory", WORDS)?;
+        let newest = job.list().first().map_or(0, |manifest| manifest.version.0);
+        if newest > 0 {
+            job.restart(None)?;
+            assert!(self.is_at(&memory, rank, newest), "rank {rank} is not at {newest}");
+        }
+        Line::Durable(newest).tell();
+        for step in newest + 1.. {
+            self.fill(&memory, rank, step);
+            Line::Begun(step).tell();
+            let taken = take(&job, Version(step))?;
+            Line::Returned(step).tell();
+            if step % 2 == 0 && job.wait(taken, Level::Local).is_ok() {
+                Line::Durable(step).tell();
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens the store as the next life would, and compares everything with what was promised: the
+    /// newest checkpoint is at least `least` and at most `most`, and each one on offer restores on
+    /// every rank. Returns the newest, and what is wrong.
+    pub fn check(&self, write: &str, least: u64, most: u64) -> (u64, Vec<String>) {
+        let findings = Mutex::new(Vec::new());
+        let find = |finding: String| findings.lock().expect("nobody panics").push(finding);
+        let newest = run_threads(RANKS, |comm| {
+            let rank = comm.rank();
+            let job = match Job::open_comm(self.settings(write), &comm) {
+                Ok(job) => job,
+                Err(error) => {
+                    find(format!("rank {rank}: the store cannot be opened: {error}"));
+                    return 0;
+                }
+            };
+            let memory = job.alloc::<u64>("memory", WORDS).expect("memory of the test's own");
+            let offered: Vec<u64> = job.list().iter().map(|manifest| manifest.version.0).collect();
+            for version in &offered {
+                match job.restart(Some(Version(*version))) {
+                    Ok(_) if self.is_at(&memory, rank, *version) => {}
+                    Ok(_) => find(format!("rank {rank}: {version} restores to something else")),
+                    Err(error) => find(format!("rank {rank}: {version} is lost: {error}")),
+                }
+            }
+            match (job.restart(None), offered.first()) {
+                (Ok(restarted), Some(newest)) if restarted.version.0 == *newest => {}
+                (Err(error), None) if error.kind() == Kind::Missing => {}
+                (other, newest) => find(format!("rank {rank}: {newest:?} restarts as {other:?}")),
+            }
+            if rank == 0 {
+                leftovers(&self.dir.join("store/job")).into_iter().for_each(find);
+            }
+            offered.first().copied().unwrap_or(0)
+        })[0];
+        let mut findings = findings.into_inner().expect("nobody panics");
+        if !(least..=most).contains(&newest) {
+            findings.push(format!("the newest is {newest}, not from {least} to {most}"));
+        }
+        (newest, findings)
+    }
+}
+
+/// Takes a checkpoint. One that fails with the agent fails on all ranks, at once or with the next
+/// call, and is taken again.
+fn take(job: &Job, version: Version) -> standfast::Result<Version> {
+    let mut tries = 0;
+    loop {
+        match job.checkpoint(Some(version)) {
+            Err(error) if tries < 2 && !matches!(error, standfast::Error::Comm(_)) => tries += 1,
+            taken => return taken,
+        }
+    }
+}
+
+/// Files that belong to no checkpoint.
+fn leftovers(dir: &Path) -> Vec<String> {
+    let path = dir.to_str().expect("a path of the test's own");
+    let store = match standfast_store::open(path, &standfast_store::Options::default()) {
+        Ok(store) => store,
+        Err(error) => return vec![error.to_string()],
+    };
+    let (inventory, objects) = match (Inventory::read(&*store), store.list("")) {
+        (Ok(inventory), Ok(objects)) => (inventory, objects),
+        (inventory, objects) => {
+            return vec![format!("it cannot be listed: {:?} {:?}", inventory.err(), objects.err())];
+        }
+    };
+    let mut known = HashSet::from([name::STORE.to_owned()]);
+    for manifest in &inventory.checkpoints {
+        known.insert(name::manifest(manifest.version, Level::Local));
+        known.extend(
+            (0..RANKS as u32)
+                .map(|rank| name::image(manifest.version, manifest.attempt, Rank(rank))),
+        );
+        known.extend(manifest.segments.iter().map(|segment| name::segment(segment.id)));
+    }
+    let damaged = inventory.damaged.iter().map(|damaged| format!("damaged: {}", damaged.error));
+    let orphans = objects.iter().filter(|object| !known.contains(&object.name));
+    let orphans = orphans.map(|object| format!("leftover: {}", object.name));
+    damaged.chain(orphans).chain(crate::checker::parts(dir)).collect()
+}
