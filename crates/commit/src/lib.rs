@@ -10,6 +10,7 @@
 //! - Each step is durable before the next begins; nothing here knows how ranks agree on that.
 //! - A manifest that may be there although writing it failed keeps its files.
 
+pub mod busy;
 mod error;
 pub mod failpoint;
 pub mod prune;

@@ -18,7 +18,6 @@ use standfast_restart::{Inventory, Rebuild};
 use standfast_store::{LockGuard, Store};
 
 use crate::agent;
-use crate::busy;
 use crate::checkpoint::capture::Capturer;
 use crate::checkpoint::commit::{CommitSettings, Committed, Committer, Work};
 use crate::checkpoint::draft::Order;
@@ -295,7 +294,7 @@ impl Job {
 
     /// Takes a checkpoint and notes how long the program was held up.
     pub(crate) fn take(&self, core: &mut Core, version: Option<Version>) -> Result<Version> {
-        let _busy = busy::hold(&*self.store);
+        let _busy = standfast_commit::busy::hold(&*self.store);
         let begun = self.since_open();
         core.settle();
         let ready = self.board.untold().map_or(Ok(()), Err);

@@ -35,7 +35,6 @@
 mod agent;
 mod allocation;
 mod arrive;
-mod busy;
 mod checkpoint;
 pub mod config;
 mod error;

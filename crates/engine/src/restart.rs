@@ -20,7 +20,6 @@ use standfast_restart::{Inventory, MemorySink, Rebuild, read_image};
 use standfast_store::Lock;
 
 use crate::arrive::{Arrival, eager_note};
-use crate::busy;
 use crate::error::{Error, Result};
 use crate::exchange::{Exchange, Source};
 use crate::job::{Core, Job};
@@ -50,7 +49,7 @@ impl Job {
     /// Restores every protected region from a checkpoint: the given one, or the newest that is
     /// whole. `Kind::Missing` means that there is nothing to restart from: a fresh start.
     pub fn restart(&self, version: Option<Version>) -> Result<Restarted> {
-        let _busy = busy::hold(&*self.store);
+        let _busy = standfast_commit::busy::hold(&*self.store);
         let mut core = self.core();
         core.settle();
         core.rest_tracking();

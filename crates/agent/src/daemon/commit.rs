@@ -42,6 +42,7 @@ pub(super) fn commit(
     ready: Ready,
     inventory: &mut Inventory,
 ) -> Settled {
+    let _busy = standfast_commit::busy::hold(&*publisher.store);
     standfast_commit::failpoint::pass("commit.before_segments");
     let sealed = match ready.batch.seal() {
         Ok(sealed) => sealed,

@@ -34,7 +34,6 @@ use standfast_store::keep_signals_away;
 use super::draft::{Draft, Order};
 use super::sink::{Pending, Ticket};
 use super::told::{Holdings, Told};
-use crate::busy;
 use crate::error::{Error, Result};
 use crate::progress::{Board, Progress};
 use crate::report::Report;
@@ -134,7 +133,7 @@ impl Committer {
         let run = move || {
             keep_signals_away();
             for (work, sequence, mut inventory) in queue {
-                let _busy = busy::hold(&*own.publisher.store);
+                let _busy = standfast_commit::busy::hold(&*own.publisher.store);
                 let step = own.step(work, sequence, team.as_ref(), &mut inventory);
                 let step = match &team {
                     Some(team) => Step::Settled(Box::new(own.finish(team, step, &mut inventory))),

@@ -1,4 +1,4 @@
-//! Telling a drain that this rank stores or reads data: it steps aside until the rank is done.
+//! Telling a drain that this process stores or reads data: it steps aside until that is done.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ const TRIES: u32 = 20;
 const PAUSE: Duration = Duration::from_micros(100);
 
 /// Holds drains up until dropped. Advice: where it cannot be given, nothing but speed is lost.
-pub(crate) fn hold(store: &dyn Store) -> Option<LockGuard> {
+pub fn hold(store: &dyn Store) -> Option<LockGuard> {
     for _ in 0..TRIES {
         match store.lock(Lock::Busy) {
             Ok(guard) => return Some(guard),
