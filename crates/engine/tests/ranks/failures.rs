@@ -120,9 +120,13 @@ fn ranks_that_disagree_are_told_so() {
 #[test]
 fn a_second_job_is_refused_on_all_ranks() {
     let world = World::new(mixed);
+    let tried = std::sync::Barrier::new(2);
     world.run(2, |member| {
         member.checkpoint(1).unwrap();
-        let second = run_threads(2, |comm| world.member(&comm).err().expect("it is locked"));
+        let second = run_threads(2, |comm| world.member(&comm).err());
+        // The first job lives until both ranks have tried.
+        tried.wait();
+        let second: Vec<_> = second.into_iter().map(|error| error.expect("it is locked")).collect();
         assert!(second.iter().all(|error| error.kind() == Kind::Busy), "{second:?}");
         member.job.wait(Version(1), Level::Local).unwrap();
     });
