@@ -56,12 +56,12 @@ pub fn check(setup: &Setup<'_>, store: Arc<dyn Store>, facts: Facts) -> Checked 
             0
         }
         Ok(program) => {
-            findings.extend(leftovers(&*store));
+            findings.extend(leftovers(&*store, 1));
             let offered = offered(&program, facts, &mut findings);
             restore_each(&program, &offered, &mut findings);
             restore_newest(&program, &offered, &mut findings);
             let newest = go_on(&program, &offered, &mut findings);
-            findings.extend(leftovers(&*store));
+            findings.extend(leftovers(&*store, 1));
             newest
         }
     };
@@ -136,18 +136,19 @@ fn go_on(program: &Program, offered: &[u64], findings: &mut Vec<String>) -> u64 
     newest + 2
 }
 
-/// Objects that belong to no checkpoint.
-fn leftovers(store: &dyn Store) -> Vec<String> {
+/// Objects that belong to no checkpoint of a job of so many ranks.
+pub(crate) fn leftovers(store: &dyn Store, ranks: u32) -> Vec<String> {
     let (inventory, objects) = match (Inventory::read(store), store.list("")) {
         (Ok(inventory), Ok(objects)) => (inventory, objects),
         (inventory, objects) => {
             return vec![format!("it cannot be listed: {:?} {:?}", inventory.err(), objects.err())];
         }
     };
-    let mut known = HashSet::from([name::STORE.to_owned()]);
+    let mut known = HashSet::from([name::STORE, name::IDENTITY].map(str::to_owned));
     for manifest in &inventory.checkpoints {
         known.insert(name::manifest(manifest.version, Level::Local));
-        known.insert(name::image(manifest.version, manifest.attempt, Rank(0)));
+        let image = |rank| name::image(manifest.version, manifest.attempt, Rank(rank));
+        known.extend((0..ranks).map(image));
         known.extend(manifest.segments.iter().map(|segment| name::segment(segment.id)));
     }
     let damaged = inventory.damaged.iter().map(|damaged| format!("damaged: {}", damaged.error));

@@ -4,16 +4,13 @@
 //! Contents follow from seed, rank and step. Some pages are equal on all ranks, some never change,
 //! some are of one rank and step alone, so that checkpoints refer across ranks and time.
 
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use standfast::config::Loaded;
-use standfast::{Job, Kind, Level, Protected, Rank, Version};
+use standfast::{Job, Kind, Level, Protected, Version};
 use standfast_agent::Place;
 use standfast_comm::{Comm, run_threads};
-use standfast_format::name;
-use standfast_restart::Inventory;
 
 use crate::report::Line;
 
@@ -164,23 +161,7 @@ fn leftovers(dir: &Path) -> Vec<String> {
         Ok(store) => store,
         Err(error) => return vec![error.to_string()],
     };
-    let (inventory, objects) = match (Inventory::read(&*store), store.list("")) {
-        (Ok(inventory), Ok(objects)) => (inventory, objects),
-        (inventory, objects) => {
-            return vec![format!("it cannot be listed: {:?} {:?}", inventory.err(), objects.err())];
-        }
-    };
-    let mut known = HashSet::from([name::STORE.to_owned()]);
-    for manifest in &inventory.checkpoints {
-        known.insert(name::manifest(manifest.version, Level::Local));
-        known.extend(
-            (0..RANKS as u32)
-                .map(|rank| name::image(manifest.version, manifest.attempt, Rank(rank))),
-        );
-        known.extend(manifest.segments.iter().map(|segment| name::segment(segment.id)));
-    }
-    let damaged = inventory.damaged.iter().map(|damaged| format!("damaged: {}", damaged.error));
-    let orphans = objects.iter().filter(|object| !known.contains(&object.name));
-    let orphans = orphans.map(|object| format!("leftover: {}", object.name));
-    damaged.chain(orphans).chain(crate::checker::parts(dir)).collect()
+    let mut found = crate::checker::leftovers(&*store, RANKS as u32);
+    found.extend(crate::checker::parts(dir));
+    found
 }
