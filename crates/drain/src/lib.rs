@@ -1,7 +1,7 @@
 //! Draining: checkpoints go from the local store to global storage, off the program's path.
 //!
 //! Data: inventories of both stores -> [`policy`]: which checkpoint next -> [`Drain::carry`]: the
-//! segments that the target lacks, compressed on their way ([`segment`]), then the images, then the
+//! segments that the target lacks, compressed on their way (`segment.rs`), then the images, then the
 //! manifest.
 //!
 //! A global store is a store like any other: the same files, the same chain of digests, the same
