@@ -91,13 +91,13 @@ impl Drain<'_> {
         let mut due = policy::due(policy, &offered, &arrived);
         due.retain(|manifest| !passed.contains(&manifest.attempt));
         let lacking: Vec<u64> = due.iter().map(|manifest| lack(manifest, &arrived)).collect();
-        let left = flow.left().unwrap_or(Duration::MAX);
-        let Some(at) = policy::in_time(&lacking, flow.pace(), left) else { return Ok(false) };
+        let left = || flow.left().unwrap_or(Duration::MAX);
+        let Some(at) = policy::in_time(&lacking, flow.pace(), left()) else { return Ok(false) };
         tell(Event::Begins(due[at], lacking[at]));
         let began = Instant::now();
         let others = due.len() > 1;
         let go_on =
-            |rest: u64| !others || policy::in_time(&[rest, 0], flow.pace(), left) == Some(0);
+            |rest: u64| !others || policy::in_time(&[rest, 0], flow.pace(), left()) == Some(0);
         match self.carry_while(due[at], flow, &go_on) {
             Ok(carried) => tell(Event::Arrived(carried, began.elapsed())),
             Err(error) if is_of_this_one(&error) => {
