@@ -541,7 +541,7 @@ fn agree_on_attempt(
 }
 
 /// Settings that shape what ranks write together, and in which calls they talk.
-const COMMON_SETTINGS: [&str; 13] = [
+const COMMON_SETTINGS: [&str; 14] = [
     "store",
     "job",
     "page",
@@ -551,6 +551,7 @@ const COMMON_SETTINGS: [&str; 13] = [
     "threshold",
     "capture",
     "restart",
+    "global",
     "ring",
     "ring_group",
     "ring_shards",

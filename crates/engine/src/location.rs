@@ -40,6 +40,15 @@ pub fn agent_dir(config: &Config) -> Option<PathBuf> {
     (!config.agent_dir.is_empty()).then(|| PathBuf::from(&config.agent_dir))
 }
 
+/// Opens the global store of the configured job; `None` if it has none.
+pub fn open_global(config: &Config) -> Result<Option<Arc<dyn Store>>> {
+    if config.global.is_empty() {
+        return Ok(None);
+    }
+    let global = Config { store: config.global.clone(), ..config.clone() };
+    open_job(&global).map(Some)
+}
+
 /// Opens the store of the configured job.
 pub fn open_job(config: &Config) -> Result<Arc<dyn Store>> {
     Ok(standfast_store::open(&of_job(config), &options(config))?)

@@ -186,6 +186,8 @@ pub struct Config {
     pub io_threads: usize,
     /// Checkpoints kept; 0: all.
     pub keep: u32,
+    /// Where checkpoints are drained to, and read from when nothing nearer has them; empty: nowhere.
+    pub global: String,
     /// Whether shards of checkpoints are kept on other nodes.
     pub ring: Ring,
     /// Members of a group on the ring.
@@ -500,6 +502,19 @@ pub const KEYS: &[Key] = &[
         show: |config| config.keep.to_string(),
     },
     Key {
+        name: "global",
+        help: "Global storage, a directory or s3://bucket/prefix: where checkpoints are drained to, and where a restart finds them when nothing nearer has them; empty: none",
+        default: "",
+        set: |config, text| {
+            if text.contains("{node}") || text.starts_with("memory:") {
+                return Err("all nodes must reach one place: no {node}, no memory".into());
+            }
+            config.global = text.into();
+            Ok(())
+        },
+        show: |config| config.global.clone(),
+    },
+    Key {
         name: "ring",
         help: "Keep shards of checkpoints on other nodes: off, or auto where nodes have stores of their own",
         default: "off",
@@ -601,6 +616,7 @@ impl Default for Config {
             io: Io::Auto,
             io_threads: 1,
             keep: 0,
+            global: String::new(),
             ring: Ring::Off,
             ring_group: 1,
             ring_shards: 0,
