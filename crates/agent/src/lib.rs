@@ -44,6 +44,8 @@ pub use client::{Batch, Handed, Link, Member, flush, start, status, stop};
 pub use command::{command, start_beside};
 pub use daemon::Daemon;
 pub use error::{Error, Result};
-pub use message::{Begin, Failure, HandOver, Place as StreamPlace, Settled, Token};
+pub use message::{
+    Begin, Failure, Figures, HandOver, Place as StreamPlace, Pledged, Settled, Token,
+};
 pub use place::Place;
-pub use status::{SessionStatus, Status};
+pub use status::{DrainStatus, SessionStatus, Status};

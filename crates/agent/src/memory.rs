@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::ptr;
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, memfd_create};
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 
 use crate::error::{Error, Result};
 
@@ -54,10 +54,9 @@ impl Memory {
 
     fn map(fd: impl AsFd, units: usize, unit_bytes: usize) -> Result<Self> {
         let prot = ProtFlags::READ | ProtFlags::WRITE;
-        // Faulted in now: a fault for each page would cost the program more than the copy.
-        let flags = MapFlags::SHARED | MapFlags::POPULATE;
         // SAFETY: a new mapping at an address of the kernel's choice aliases nothing of ours.
-        let base = unsafe { mmap(ptr::null_mut(), units * unit_bytes, prot, flags, fd, 0) };
+        let base =
+            unsafe { mmap(ptr::null_mut(), units * unit_bytes, prot, MapFlags::SHARED, fd, 0) };
         let base = base.map_err(Error::os("map the pool's memory"))?.cast();
         Ok(Self { base, units, unit_bytes })
     }
@@ -68,6 +67,14 @@ impl Memory {
 
     pub(crate) fn unit_bytes(&self) -> usize {
         self.unit_bytes
+    }
+
+    /// Faults a unit in, if the kernel can do that at once: a fault for each page would cost more
+    /// than the copy that it is for. The pool takes as much memory as was ever in use.
+    pub(crate) fn populate(&self, number: u32) {
+        let start = self.unit(number).cast();
+        // SAFETY: the unit is inside of the mapping; no byte of it changes.
+        let _ = unsafe { madvise(start, self.unit_bytes, Advice::LinuxPopulateWrite) };
     }
 
     /// The start of a unit.

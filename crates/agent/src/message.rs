@@ -6,7 +6,8 @@
 //! Begin (first rank, with the lock)   -> Joined (with the pool)     Join (others) -> Joined
 //! Lease                               -> Granted, when there is something to grant
 //! Blocks, Blocks, ...                    encoded and written as they come
-//! HandOver                               after all ranks: segments, images, manifest
+//! HandOver                               after all ranks: segments, images, manifest; or, of a job
+//!                                        on several nodes: segments, pledge
 //!                                        Settled to every rank
 //! Leave                               -> Left
 //! ```
@@ -14,12 +15,12 @@
 
 use serde::{Deserialize, Serialize};
 use standfast_commit::Order;
-use standfast_format::{AttemptId, HashKind, JobId, Kind, SegmentId, Stats};
+use standfast_format::{AttemptId, HashKind, JobId, Kind, SegmentId, SegmentRef, Stats, Tally};
 
 use crate::status::Status;
 
 /// Version of the protocol; both ends must have the same.
-pub(crate) const PROTOCOL: u32 = 1;
+pub(crate) const PROTOCOL: u32 = 2;
 
 /// A job's session with the agent, known to its ranks only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -30,6 +31,8 @@ pub struct Token(pub [u8; 16]);
 pub struct Begin {
     /// The session.
     pub token: Token,
+    /// Name of the node.
+    pub node: String,
     /// Where the job's store is: an absolute path.
     pub store: String,
     /// The store's id.
@@ -38,8 +41,11 @@ pub struct Begin {
     pub io: String,
     /// Writes in flight.
     pub io_threads: u32,
-    /// Ranks of the job, all of them on this node.
-    pub ranks: u32,
+    /// Ranks of the job on this node, ascending; the first of them begins.
+    pub ranks: Vec<u32>,
+    /// Ranks of the job on all nodes. Where there are others, the agent pledges its node's part, and
+    /// the ranks commit.
+    pub job_ranks: u32,
     /// Hash of pages.
     pub hash: HashKind,
     /// Size of pages.
@@ -56,6 +62,16 @@ pub struct Begin {
     pub filter: String,
     /// Checkpoints kept; 0: all.
     pub keep: u32,
+    /// The job's place in global storage, where the agent shall drain its checkpoints to; may be
+    /// empty.
+    pub global: String,
+}
+
+impl Begin {
+    /// Whether all ranks of the job are on this node.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.ranks.len() == self.job_ranks as usize
+    }
 }
 
 /// A filled unit.
@@ -149,15 +165,41 @@ impl Failure {
     }
 }
 
+/// What one rank's part has taken.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Figures {
+    /// The rank.
+    pub rank: u32,
+    /// What its blocks took.
+    pub compressed_bytes: u64,
+    /// What they and its share of the rest of the files took.
+    pub segment_bytes: u64,
+    /// What its segments were made of.
+    pub pieces: Tally,
+    /// How they were written.
+    pub writes: Tally,
+}
+
+/// A node's part of a checkpoint that is durable and still to be committed by the ranks.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Pledged {
+    /// The node's segments.
+    pub segments: Vec<SegmentRef>,
+    /// The parts of its ranks.
+    pub figures: Vec<Figures>,
+}
+
 /// What became of a checkpoint.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Settled {
     /// Which attempt.
     pub attempt: AttemptId,
-    /// Whether it exists now.
+    /// Whether it exists now, or the node's part of it.
     pub outcome: Result<(), Failure>,
-    /// Where the streams of all ranks are, if it exists.
+    /// Where the streams of all ranks of this node are, if so.
     pub places: Vec<Place>,
+    /// The node's part, where the ranks commit.
+    pub pledged: Option<Pledged>,
     /// Segments that are gone, or may be.
     pub removed: Vec<SegmentId>,
     /// What else its reader should know.

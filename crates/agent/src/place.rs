@@ -4,6 +4,7 @@
 //! DIR/agent.sock   where it listens
 //! DIR/agent.lock   flock'd by the one that runs
 //! DIR/agent.log    what it did, a JSON object per line; agent.log.1 is the one before
+//! DIR/drains.json  what it has not drained yet
 //! ```
 //! DIR is `$XDG_RUNTIME_DIR/standfast`, or `/tmp/standfast-UID` where that is not set.
 //!
@@ -68,6 +69,11 @@ impl Place {
         there.join(SOCKET).exists().then(|| Self::open(dir).ok()).flatten()
     }
 
+    /// The usual directory: of this user on this host.
+    pub fn usual_dir() -> PathBuf {
+        usual()
+    }
+
     /// The directory.
     pub fn dir(&self) -> &Path {
         &self.dir
@@ -81,6 +87,11 @@ impl Place {
     /// The log.
     pub fn log(&self) -> PathBuf {
         self.dir.join("agent.log")
+    }
+
+    /// The list of what is not drained yet.
+    pub(crate) fn drains(&self) -> PathBuf {
+        self.dir.join("drains.json")
     }
 
     pub(crate) fn open_lock(&self) -> Result<File> {

@@ -21,6 +21,35 @@ pub struct Status {
     pub written_bytes: u64,
     /// Its jobs.
     pub sessions: Vec<SessionStatus>,
+    /// Stores that it drains to global storage.
+    pub drains: Vec<DrainStatus>,
+}
+
+/// One store's way to global storage.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DrainStatus {
+    /// Where the store is.
+    pub store: String,
+    /// Where it is drained to.
+    pub global: String,
+    /// Whether a job uses the store.
+    pub has_job: bool,
+    /// The checkpoint that is on its way, if any.
+    pub under_way: Option<u64>,
+    /// What the target lacked of it when it was begun.
+    pub under_way_bytes: u64,
+    /// Bytes of the store that were dealt with, of all checkpoints.
+    pub read_bytes: u64,
+    /// Bytes that were sent.
+    pub sent_bytes: u64,
+    /// Time of waiting for programs.
+    pub paused_ms: u64,
+    /// Checkpoints that have arrived.
+    pub arrived: u64,
+    /// The one that has arrived last.
+    pub newest: Option<u64>,
+    /// What it waits for, where something failed that may pass.
+    pub waits_for: Option<String>,
 }
 
 /// One job's session.

@@ -106,7 +106,7 @@ pub(crate) const PAGES: &[Page] = &[
             ("segment", "segment, bytes, slots, used_slots, origin (own, old, unreadable)"),
             (
                 "writes",
-                "rank, side (pieces, writes), from, below (null: no bound), count, bytes, ns",
+                "rank or node, side (pieces, writes), from, below (null: no bound), count, bytes, ns",
             ),
         ],
     },
@@ -217,6 +217,10 @@ pub(crate) const PAGES: &[Page] = &[
             (
                 "session",
                 "store, ranks, connected, pool_bytes, units, units_free, units_leased, units_peak, ranks_waiting, under_way, committing, committed, failed, blocks, block_bytes, write_bytes_average",
+            ),
+            (
+                "drain",
+                "store, global, has_job, under_way, under_way_bytes, read_bytes, sent_bytes, paused_ms, arrived, newest, waits_for",
             ),
             ("stopped", ""),
         ],

@@ -9,7 +9,8 @@
 //! Invariants:
 //! - The newest checkpoint always stays.
 //! - No segment goes that a kept checkpoint names. Where a manifest cannot be read nobody knows
-//!   what it names, so then only checkpoints go, no segment and no image of unknown origin.
+//!   what it names, so then only checkpoints go, no segment and no image of unknown origin. The
+//!   same holds while a node has pledged an attempt that nobody has committed or given up yet.
 
 use std::collections::HashSet;
 
@@ -29,7 +30,7 @@ pub struct Plan {
     pub remove: Vec<Version>,
     /// Manifests that go.
     pub manifests: Vec<ObjectMeta>,
-    /// Images that go, with shards and records of their checkpoints.
+    /// Images that go, with shards, records and pledges of their checkpoints.
     pub images: Vec<ObjectMeta>,
     /// Segments that go.
     pub segments: Vec<ObjectMeta>,
@@ -68,6 +69,9 @@ pub struct Keep {
     /// Give up checkpoints whose manifests are damaged. Manifests that cannot be read for another
     /// reason (a failing disk, a newer format) stay, and what they may need with them.
     pub drop_damaged: bool,
+    /// Pledges of attempts that were never committed are void. Otherwise they stay, and with them
+    /// what they may name: the next opening of all stores commits it.
+    pub drop_pledges: bool,
 }
 
 /// Checkpoints that would go but are needed by somebody now: a drain that is carrying them.
@@ -106,13 +110,18 @@ pub fn plan(inventory: &Inventory, objects: &[ObjectMeta], keep: &Keep) -> Plan 
             plan.remove.push(manifest.version);
         }
     }
-    let all_known = plan.unreadable.is_empty();
     let going: HashSet<AttemptId> = inventory
         .checkpoints
         .iter()
         .filter(|manifest| plan.remove.contains(&manifest.version))
         .map(|manifest| manifest.attempt)
         .collect();
+    let is_open = |attempt: &AttemptId| !attempts.contains(attempt) && !going.contains(attempt);
+    let is_pledge = |object: &ObjectMeta| {
+        name::parse_pledge(&object.name).is_some_and(|(_, attempt)| is_open(&attempt))
+    };
+    let pledged = !keep.drop_pledges && objects.iter().any(is_pledge);
+    let all_known = plan.unreadable.is_empty() && !pledged;
     for object in objects {
         if given_up.iter().any(|damaged| damaged.object == object.name) {
             plan.manifests.push(object.clone());
@@ -121,7 +130,11 @@ pub fn plan(inventory: &Inventory, objects: &[ObjectMeta], keep: &Keep) -> Plan 
                 plan.manifests.push(object.clone());
             }
         } else if let Some(attempt) = attempt_of(&object.name) {
-            if going.contains(&attempt) || (all_known && !attempts.contains(&attempt)) {
+            // What a committed attempt was pledged with nobody needs any more.
+            let redeemed =
+                attempts.contains(&attempt) && name::parse_pledge(&object.name).is_some();
+            let orphan = all_known && !attempts.contains(&attempt);
+            if going.contains(&attempt) || redeemed || orphan {
                 plan.images.push(object.clone());
             }
         } else if let Some(id) = name::parse_segment(&object.name)
@@ -134,12 +147,13 @@ pub fn plan(inventory: &Inventory, objects: &[ObjectMeta], keep: &Keep) -> Plan 
     plan
 }
 
-/// The attempt that an image, a shard or a record of level ring belongs to.
+/// The attempt that an image, a shard, a record of level ring or a pledge belongs to.
 fn attempt_of(object: &str) -> Option<AttemptId> {
     let image = name::parse_image(object).map(|(_, attempt, _)| attempt);
     let shard = || name::parse_shard(object).map(|(_, attempt, _)| attempt);
     let record = || name::parse_ring(object).map(|(_, attempt)| attempt);
-    image.or_else(shard).or_else(record)
+    let pledge = || name::parse_pledge(object).map(|(_, attempt)| attempt);
+    image.or_else(shard).or_else(record).or_else(pledge)
 }
 
 /// Carries a plan out; returns the segments that are gone.
@@ -184,6 +198,7 @@ mod tests {
             segments: segments.iter().map(reference).collect(),
             stats: Stats::default(),
             writes: vec![],
+            nodes: vec![],
         }
     }
 
@@ -231,6 +246,23 @@ mod tests {
         assert!(plan.segments.is_empty());
         assert_eq!(plan.images.len(), 1);
         assert_eq!(plan.unreadable.len(), 1);
+    }
+
+    #[test]
+    fn an_open_pledge_protects_files_of_unknown_use() {
+        let inventory = inventory(vec![manifest(1, &[1]), manifest(2, &[2])]);
+        let mut objects = listing(&inventory, &[1, 2, 9]);
+        let pledge = |attempt| name::pledge(Version(3), AttemptId([attempt; 8]));
+        objects.push(ObjectMeta { name: pledge(7), bytes: 10 });
+        let keep = Keep { newest: 1, ..Keep::default() };
+        let careful = plan(&inventory, &objects, &keep);
+        assert_eq!((careful.segments.len(), careful.images.len()), (0, 1));
+        let keep = Keep { drop_pledges: true, ..keep };
+        let opening = plan(&inventory, &objects, &keep);
+        assert_eq!((opening.segments.len(), opening.images.len()), (2, 2));
+        objects.last_mut().unwrap().name = pledge(2);
+        let keep = Keep { drop_pledges: false, ..keep };
+        assert_eq!(plan(&inventory, &objects, &keep).segments.len(), 2, "it was committed");
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! Publishing: images, then the manifest, then the pruning of what is beyond `keep`.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 
 use standfast_format::{
-    AttemptId, HashKind, Image, ImageRef, JobId, Kind, Level, Manifest, Rank, RegionImage,
+    AttemptId, HashKind, Image, ImageRef, JobId, Kind, Level, Manifest, Node, Rank, RegionImage,
     SegmentId, SegmentRef, Stats, Tally, Version, Writes, name,
 };
 use standfast_restart::{Damaged, Inventory};
@@ -24,6 +24,8 @@ pub struct Order {
     pub attempt: AttemptId,
     /// When it was taken, nanoseconds since 1970.
     pub taken_ns: u64,
+    /// Its place in the order of commits, after all that the job knows of at any level.
+    pub sequence: u64,
 }
 
 /// One rank's part of a checkpoint before it is written.
@@ -55,6 +57,8 @@ pub struct Part {
     pub stats: Stats,
     /// How it was written.
     pub writes: Writes,
+    /// Name of the node that wrote it.
+    pub node: String,
 }
 
 /// What a commit did besides making the checkpoint.
@@ -88,6 +92,8 @@ pub struct Publisher {
     pub page_bytes: u32,
     /// Checkpoints kept; 0: all.
     pub keep: u32,
+    /// Name of this node.
+    pub node: String,
 }
 
 impl Publisher {
@@ -118,7 +124,7 @@ impl Publisher {
         writes.writes.add(stats.image_bytes, put_ns);
         stats.total_ns = elapsed_ns(started);
         let image = ImageRef { rank, file_bytes: stats.image_bytes, digest };
-        Ok(Part { image, segments, stats, writes })
+        Ok(Part { image, segments, stats, writes, node: self.node.clone() })
     }
 
     /// Writes the manifest over all parts, and prunes. `place`: its sequence and how many ranks
@@ -180,6 +186,7 @@ impl Publisher {
             taken_ns: order.taken_ns,
             ranks,
             writes: parts.iter().map(|part| part.writes.clone()).collect(),
+            nodes: nodes(&parts),
             images: parts.into_iter().map(|part| part.image).collect(),
             segments,
             stats,
@@ -218,6 +225,20 @@ fn in_doubt(
 /// Asks the store what is there; false if it does not answer.
 pub fn refresh(store: &dyn Store, inventory: &mut Inventory) -> bool {
     Inventory::read(store).map(|fresh| *inventory = fresh).is_ok()
+}
+
+/// The nodes of parts that are in the order of ranks, in the order of their first ranks.
+fn nodes(parts: &[Part]) -> Vec<Node> {
+    let mut nodes: Vec<Node> = Vec::new();
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    for part in parts {
+        let at = *places.entry(&part.node).or_insert_with(|| {
+            nodes.push(Node { name: part.node.clone(), ranks: Vec::new() });
+            nodes.len() - 1
+        });
+        nodes[at].ranks.push(part.image.rank);
+    }
+    nodes
 }
 
 fn elapsed_ns(since: Instant) -> u64 {

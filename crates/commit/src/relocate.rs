@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use standfast_format::{Image, Run, SegmentId, SegmentRef};
+use standfast_format::{RegionImage, Run, SegmentId, SegmentRef};
 
 use crate::error::{Error, Result};
 
@@ -21,15 +21,19 @@ pub struct Moved {
 }
 
 /// Replaces the streams in an image's segment table; entries that are no streams stay.
-pub fn relocate(image: &mut Image, moved: &HashMap<SegmentId, Moved>) -> Result<()> {
-    if !image.segments.iter().any(|segment| moved.contains_key(&segment.id)) {
+pub fn relocate(
+    table: &mut Vec<SegmentRef>,
+    regions: &mut [RegionImage],
+    moved: &HashMap<SegmentId, Moved>,
+) -> Result<()> {
+    if !table.iter().any(|segment| moved.contains_key(&segment.id)) {
         return Ok(());
     }
     let mut segments: Vec<SegmentRef> = Vec::new();
     let mut places: HashMap<SegmentId, u32> = HashMap::new();
     // By place in the old table: place in the new one, and what to add to slots.
-    let mut moves: Vec<(u32, u32)> = Vec::with_capacity(image.segments.len());
-    for segment in &image.segments {
+    let mut moves: Vec<(u32, u32)> = Vec::with_capacity(table.len());
+    for segment in &*table {
         let (target, first_slot) = match moved.get(&segment.id) {
             Some(moved) => (moved.segment, moved.first_slot),
             None => (*segment, 0),
@@ -40,7 +44,7 @@ pub fn relocate(image: &mut Image, moved: &HashMap<SegmentId, Moved>) -> Result<
         });
         moves.push((place, first_slot));
     }
-    for run in image.regions.iter_mut().flat_map(|region| &mut region.runs) {
+    for run in regions.iter_mut().flat_map(|region| &mut region.runs) {
         let Run::Stored { pages, segment, slot } = run else { continue };
         let (place, first_slot) = moves[*segment as usize];
         let target = &segments[place as usize];
@@ -51,14 +55,14 @@ pub fn relocate(image: &mut Image, moved: &HashMap<SegmentId, Moved>) -> Result<
         }
         (*segment, *slot) = (place, start.expect("checked with its end"));
     }
-    image.segments = segments;
+    *table = segments;
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use standfast_format::{Digest, HashKind, JobId, Rank, RegionImage, Version};
+    use standfast_format::{Digest, HashKind, Image, JobId, Rank, Version};
 
     fn segment(id: u8, slots: u32) -> SegmentRef {
         let id = SegmentId([id; 16]);
@@ -97,7 +101,7 @@ mod tests {
         let stored = |pages, segment, slot| Run::Stored { pages, segment, slot };
         let mut image =
             image(vec![stored(2, 0, 1), stored(1, 1, 8), Run::Zero { pages: 3 }, stored(8, 2, 0)]);
-        relocate(&mut image, &moved()).unwrap();
+        relocate(&mut image.segments, &mut image.regions, &moved()).unwrap();
         assert_eq!(image.segments, [segment(7, 20), segment(2, 9)]);
         let runs = [stored(2, 0, 6), stored(1, 1, 8), Run::Zero { pages: 3 }, stored(8, 0, 12)];
         assert_eq!(image.regions[0].runs, runs);
@@ -107,7 +111,7 @@ mod tests {
     fn slots_beyond_the_segment_are_refused() {
         for (pages, slot) in [(9, 0), (1, 8), (1, u32::MAX), (u32::MAX, 0)] {
             let mut image = image(vec![Run::Stored { pages, segment: 2, slot }]);
-            let refused = relocate(&mut image, &moved());
+            let refused = relocate(&mut image.segments, &mut image.regions, &moved());
             assert!(matches!(refused, Err(Error::Beyond { .. })), "{pages} pages at {slot}");
         }
     }

@@ -71,6 +71,7 @@ mod tests {
             segments: vec![],
             stats: Stats::default(),
             writes: vec![],
+            nodes: vec![],
         }
     }
 

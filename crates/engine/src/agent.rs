@@ -1,8 +1,9 @@
 //! The node's agent, as a job finds it: started by the first rank, joined by the others.
 //!
-//! Data: configuration -> the first rank begins a session and hands its store lock over -> the others
-//! join by the session's token. Where any of them cannot (another node, no agent, a store without
-//! files), all of them write by themselves, and the next report says why.
+//! Data: configuration -> the first rank of each store begins a session with its node's agent and
+//! hands its store lock over -> the others of that store join by the session's token. Where any of
+//! them cannot (another node, no agent, a store without files), all of them write by themselves, and
+//! the next report says why.
 
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -13,10 +14,11 @@ use standfast_pack::Pipeline;
 use standfast_reduce::PageHasher;
 use standfast_store::{LockGuard, Store};
 
-use crate::config::{Config, Write, key};
+use crate::config::{Config, Loaded, Origin, Write, key};
 use crate::error::{Error, Result};
 use crate::identity;
 use crate::location;
+use crate::stores::Stores;
 use crate::team::Team;
 
 /// Lets an agent that runs finish what dead ranks have left it for this store.
@@ -32,12 +34,14 @@ pub(crate) fn flush(config: &Config, store: &dyn Store) {
 /// Connects all ranks to the agent, if they are to write through it and can. Otherwise the reason.
 /// Collective.
 pub(crate) fn connect(
-    config: &Config,
+    loaded: &Loaded,
     store: &Arc<dyn Store>,
     header: &StoreHeader,
     lock: Option<&LockGuard>,
     team: &Team,
+    stores: &Stores,
 ) -> Result<std::result::Result<Link, Option<String>>> {
+    let config = &loaded.config;
     if config.write != Write::WagDbi {
         return Ok(Err(None));
     }
@@ -46,31 +50,38 @@ pub(crate) fn connect(
         hasher: PageHasher::new(config.hash, &header.key),
         page_bytes: config.page.0 as usize,
     };
-    let first = team.is_first().then(|| begin(config, &**store, header, lock, team, member()));
-    let (mut link, told) = match first {
-        Some(Ok((link, token))) => (Some(link), Some(Ok(token.0))),
-        Some(Err(error)) => (None, Some(Err(error))),
-        None => (None, None),
+    let ranks = (stores.own_ranks(), team.size() as u32);
+    let begun = stores.lead(|| begin(loaded, &**store, header, lock, ranks, member()));
+    let (link, told) = match begun {
+        Ok(begun) => {
+            let (link, token) = begun.unzip();
+            (link, Ok(token.map(|token| token.0)))
+        }
+        Err(error) => (None, Err(error)),
     };
-    let token = match team.tell(told) {
-        Ok(token) => Token(token),
+    let tokens = match team.gather_all(told) {
+        Ok(tokens) => tokens,
         Err(error) => return Ok(Err(Some(error.to_string()))),
     };
-    let joined = match link.take() {
-        Some(link) => Ok(link),
-        None => open_place(config).and_then(|place| Link::join(&place, token, member())),
+    let joined = match (link, tokens[stores.leader()]) {
+        (Some(link), _) => Ok(link),
+        (None, Some(token)) => {
+            open_place(config).and_then(|place| Link::join(&place, Token(token), member()))
+        }
+        (None, None) => unreachable!("a leader has begun or failed"),
     };
     Ok(team.agree(joined.map_err(Error::from)).map_err(|error| Some(error.to_string())))
 }
 
 fn begin(
-    config: &Config,
+    loaded: &Loaded,
     store: &dyn Store,
     header: &StoreHeader,
     lock: Option<&LockGuard>,
-    team: &Team,
+    (ranks, job_ranks): (Vec<u32>, u32),
     member: Member,
 ) -> Result<(Link, Token)> {
+    let config = &loaded.config;
     let unsuited = |why: &str| Error::Config(format!("write = wag-dbi: {why}"));
     let lock = lock.and_then(LockGuard::file).map(AsFd::as_fd);
     let (Some(lock), Some(path)) = (lock, path_of(store)) else {
@@ -79,18 +90,27 @@ fn begin(
     let place = open_place(config)?;
     standfast_agent::start(&place, &config.agent_command, config.agent_idle.0)?;
     let token = Token(identity::bytes()?);
+    // A checkpoint over several stores cannot be carried from one of them.
+    let is_whole = ranks.len() == job_ranks as usize;
+    // What nobody has chosen counts for each rank, as it does where ranks write by themselves.
+    let pool_bytes = match loaded.origin("pool") {
+        Origin::Default => config.pool.0.saturating_mul(ranks.len() as u64),
+        _ => config.pool.0,
+    };
     let show = |name| key(name).map(|key| (key.show)(config)).unwrap_or_default();
     let begin = Begin {
         token,
+        node: location::node(config),
         store: path,
         job: header.id,
         io: show("io"),
         io_threads: config.io_threads as u32,
-        ranks: team.size() as u32,
+        ranks,
+        job_ranks,
         hash: config.hash,
         page_bytes: config.page.0 as u32,
         block_bytes: config.block.0 as u32,
-        pool_bytes: config.pool.0,
+        pool_bytes,
         threads: config.threads() as u32,
         codec: match config.pipeline {
             Pipeline::None => "none".into(),
@@ -98,6 +118,10 @@ fn begin(
         },
         filter: show("filter"),
         keep: config.keep,
+        global: match config.global.is_empty() || !is_whole {
+            true => String::new(),
+            false => location::of_global(config),
+        },
     };
     Ok((Link::begin(&place, begin, lock, member)?, token))
 }

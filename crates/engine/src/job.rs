@@ -137,7 +137,7 @@ impl Job {
         if located {
             agent::flush(config, &*store);
         }
-        let stores::Opened { stores, lock, inventory } = stores::open(&team, &*store, &config.job)?;
+        let stores::Opened { stores, lock, inventory } = stores::open(&team, &store, &config.job)?;
         let header = inventory.header.clone();
         let board = Arc::new(Board::default());
         let publisher = Publisher {
@@ -146,16 +146,15 @@ impl Job {
             hash: config.hash,
             page_bytes: config.page.0 as u32,
             keep: config.keep,
+            node: location::node(config),
         };
         let ring = team.agree(ring::topology(&team, config, &stores))?.map(Arc::new);
-        // The agent knows one store, and nothing of other nodes.
-        let may_hand_over = located && stores.are_one() && ring.is_none();
         let settings =
             CommitSettings { publisher, board: Arc::clone(&board), stores: stores.clone(), ring };
         let mut capturer = Capturer::new(config, Arc::clone(&store), &header, &team);
-        if may_hand_over {
-            match agent::connect(config, &store, &header, lock.as_ref(), &team)? {
-                Ok(link) => capturer.use_agent(link),
+        if located {
+            match agent::connect(&loaded, &store, &header, lock.as_ref(), &team, &stores)? {
+                Ok(link) => capturer.use_agent(link, &stores),
                 Err(Some(why)) => capturer.note_no_agent(&why),
                 Err(None) => {}
             }
@@ -463,8 +462,7 @@ impl Core {
         }
         let inventory = self.inventory.as_ref().expect("settled");
         let version = order.version;
-        let newest = inventory.checkpoints.first();
-        let sequence = newest.map_or(1, |manifest| manifest.sequence + 1);
+        let sequence = order.sequence;
         let capturer = self.capturer.as_mut().expect("settled");
         // SAFETY: `protect` obliges raw regions to be left alone during this call, and the cells
         // of safe regions are held for reading. Memory goes only after `unprotect`, which waits.
@@ -496,37 +494,44 @@ impl Core {
         // What the agent did last, the store knows, and the first rank asks for all.
         let first = self.team.is_first().then(|| {
             refresh(&*self.store, inventory);
-            let _ = self.store.discard_unsealed();
-            let _ = stores::discard_orphans(&*self.store, inventory);
             Ok(Holdings::of(inventory))
         });
         self.team.tell(first)?.take_in(inventory);
         let why = lost.map_or_else(|| "another rank has lost it".into(), |lost| lost.to_string());
         let capturer = self.capturer.as_mut().expect("settled");
         capturer.dismiss_agent(&self.team, &why);
-        Ok(())
+        // No agent writes for this job any more, once all ranks have left theirs.
+        self.team.agree(Ok(()))?;
+        let cleaned = self.committer.stores().lead(|| {
+            let _ = self.store.discard_unsealed();
+            stores::discard_orphans(&*self.store, inventory)
+        });
+        // What stays goes with the next opening.
+        self.team.agree(cleaned.map(drop).or(Ok(())))
     }
 }
 
-/// The version that a call asks for.
-fn choose(version: Option<Version>, inventory: &Inventory) -> Result<Version> {
+/// The version that a call asks for, and its place in the order of commits.
+fn choose(version: Option<Version>, inventory: &Inventory) -> Result<(Version, u64)> {
     let version = version.unwrap_or_else(|| {
         let largest = inventory.version_max();
         Version(largest.map_or(0, |version| version.0) + 1)
     });
-    if version.0 == 0 { Err(Error::VersionZero) } else { Ok(version) }
+    let newest = inventory.checkpoints.first().map_or(0, |manifest| manifest.sequence);
+    let sequence = newest.saturating_add(1);
+    if version.0 == 0 { Err(Error::VersionZero) } else { Ok((version, sequence)) }
 }
 
 /// All ranks must ask for one version; the first one's attempt and clock count. Also tells whether
 /// any rank has lost the agent; versions may then differ, for ranks know different things.
 fn agree_on_attempt(
     team: &Team,
-    wanted: Result<Version>,
+    wanted: Result<(Version, u64)>,
     agent_lost: bool,
 ) -> Result<(Order, bool)> {
-    let own = wanted.and_then(|version| {
+    let own = wanted.and_then(|(version, sequence)| {
         let attempt = AttemptId(identity::bytes()?);
-        Ok((Order { version, attempt, taken_ns: identity::now_ns() }, agent_lost))
+        Ok((Order { version, attempt, taken_ns: identity::now_ns(), sequence }, agent_lost))
     });
     let all = team.gather_all(own)?;
     let agent_lost = all.iter().any(|(_, lost)| *lost);

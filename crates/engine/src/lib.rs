@@ -44,6 +44,7 @@ mod interval;
 mod job;
 mod lazy;
 pub mod location;
+mod pledges;
 mod progress;
 mod protected;
 mod report;

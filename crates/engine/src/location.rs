@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use standfast_agent::Place;
 use standfast_store::{Options, Store};
 
 use crate::config::Config;
@@ -35,9 +36,18 @@ pub fn options(config: &Config) -> Options {
     Options { io: config.io, io_threads: config.io_threads, ..Options::default() }
 }
 
-/// The directory of the node's agent, where one is configured.
+/// The directory of the node's agent, where it is not the usual one. A node that has a name of its
+/// own has an agent of its own, also where several of them are played by one machine.
 pub fn agent_dir(config: &Config) -> Option<PathBuf> {
-    (!config.agent_dir.is_empty()).then(|| PathBuf::from(&config.agent_dir))
+    let configured = (!config.agent_dir.is_empty()).then(|| PathBuf::from(&config.agent_dir));
+    if config.node == HOST {
+        return configured;
+    }
+    let plain = |char: char| if char.is_ascii_alphanumeric() { char } else { '_' };
+    let mut dir = configured.unwrap_or_else(Place::usual_dir).into_os_string();
+    dir.push("-");
+    dir.push(config.node.chars().map(plain).collect::<String>());
+    Some(PathBuf::from(dir))
 }
 
 /// Opens the global store of the configured job; `None` if it has none.
@@ -47,6 +57,16 @@ pub fn open_global(config: &Config) -> Result<Option<Arc<dyn Store>>> {
     }
     let global = Config { store: config.global.clone(), ..config.clone() };
     open_job(&global).map(Some)
+}
+
+/// The place of the configured job in global storage as text; a directory by its whole path, for the
+/// agent's own directory is another.
+pub(crate) fn of_global(config: &Config) -> String {
+    let place = of_job(&Config { store: config.global.clone(), ..config.clone() });
+    match place.contains("://") {
+        true => place,
+        false => std::path::absolute(&place).map_or(place, |path| path.display().to_string()),
+    }
 }
 
 /// Opens the store of the configured job.

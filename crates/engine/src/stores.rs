@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! open:    identities -> who shares -> headers agree -> manifests merged -> each store brought
-//!          up to date, then cleaned
+//!          up to date -> what all nodes have pledged committed -> each store cleaned
 //! commit:  segments and images durable everywhere -> first rank's manifest -> the other leaders'
 //! prune:   manifests go in every store -> agreed -> files that nothing names go
 //! restart: what each store holds -> who is asked for what
@@ -17,6 +17,7 @@
 //! - All methods that take a team are collective.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use standfast_format::{
     IDENTITY_BYTES_MAX, Image, JobId, Kind, Level, Manifest, Rank, SegmentId, SegmentRef,
@@ -28,6 +29,7 @@ use standfast_store::{Lock, LockGuard, Store};
 use crate::checkpoint::told::Holdings;
 use crate::error::{Error, Result};
 use crate::identity;
+use crate::pledges;
 use crate::prune::{self, Keep, Plan};
 use crate::team::Team;
 
@@ -56,7 +58,9 @@ struct Found {
 }
 
 /// Opens the stores of all ranks, each given by its own rank.
-pub(crate) fn open(team: &Team, store: &dyn Store, job: &str) -> Result<Opened> {
+pub(crate) fn open(team: &Team, store: &Arc<dyn Store>, job: &str) -> Result<Opened> {
+    let shared = store;
+    let store = &**store;
     let stores = Stores::find(team, store)?;
     let found = stores.lead(|| take_over(store));
     let told = match &found {
@@ -80,7 +84,7 @@ pub(crate) fn open(team: &Team, store: &dyn Store, job: &str) -> Result<Opened> 
         Err(error) => Err(error.clone()),
     };
     let held = team.gather_all(held)?;
-    let inventory = match own? {
+    let mut inventory = match own? {
         Some(own) if stores.are_one() => own,
         own => {
             let merged = merge(header, &held);
@@ -91,6 +95,7 @@ pub(crate) fn open(team: &Team, store: &dyn Store, job: &str) -> Result<Opened> 
             merged
         }
     };
+    pledges::redeem(team, shared, &stores, &mut inventory)?;
     let cleaned = stores.lead(|| discard_orphans(store, &inventory));
     team.agree(cleaned)?;
     Ok(Opened { stores, lock: found.map(|found| found.lock), inventory })
@@ -179,7 +184,8 @@ fn bring_up_to_date(store: &dyn Store, own: &Inventory, merged: &Inventory) -> R
 /// Removes sealed files that no manifest names: a predecessor died between steps of a commit or
 /// of a prune.
 pub(crate) fn discard_orphans(store: &dyn Store, inventory: &Inventory) -> Result<()> {
-    let plan = prune::plan(inventory, &store.list("")?, &Keep::default());
+    let keep = Keep { drop_pledges: true, ..Keep::default() };
+    let plan = prune::plan(inventory, &store.list("")?, &keep);
     if plan.is_empty() {
         return Ok(());
     }
@@ -243,6 +249,17 @@ impl Stores {
 
     fn own(&self) -> usize {
         self.of[self.rank]
+    }
+
+    /// The first rank of this rank's store.
+    pub(crate) fn leader(&self) -> usize {
+        self.leaders[self.own()]
+    }
+
+    /// The ranks that share this rank's store.
+    pub(crate) fn own_ranks(&self) -> Vec<u32> {
+        let own = |(rank, store): (usize, &usize)| (*store == self.own()).then_some(rank as u32);
+        self.of.iter().enumerate().filter_map(own).collect()
     }
 
     fn is_leader(&self) -> bool {

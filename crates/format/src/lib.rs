@@ -43,6 +43,7 @@ mod image;
 mod kind;
 mod manifest;
 pub mod name;
+mod pledge;
 mod profile;
 mod segment;
 mod store;
@@ -54,7 +55,8 @@ pub use id::{AttemptId, Digest, JobId, Rank, SegmentId, Version};
 pub use identity::{IDENTITY_BYTES_MAX, StoreIdentity};
 pub use image::{Image, RegionImage, Run, SegmentRef};
 pub use kind::{Kind, Retry};
-pub use manifest::{ImageRef, Level, Manifest, Stats};
+pub use manifest::{ImageRef, Level, Manifest, Node, Stats};
+pub use pledge::{Pledge, PledgedPart, PledgedStream};
 pub use profile::{Tally, WRITE_BOUNDS, WRITE_CLASSES, WriteCount, Writes};
 pub use segment::{
     BLOCK_BYTES_MAX, Block, PAGE_BYTES_MAX, PAGE_BYTES_MIN, SEGMENT_FOOTER_BYTES,

@@ -7,7 +7,8 @@
 //! Why a sequence besides the version: versions are chosen by the program and may go back when a
 //! run was restarted from an older checkpoint. *Newest* means last committed: largest sequence.
 //!
-//! Format 1 had no write profile: its fields end before it, and a reader finds an empty one.
+//! Format 1 had no write profile and format 2 no nodes: their fields end before, and a reader finds
+//! none.
 
 use crate::error::{Error, Result};
 use crate::frame::{self, Sort};
@@ -158,13 +159,26 @@ pub struct Manifest {
     pub stats: Stats,
     /// How each rank's bytes were written; empty where nobody counted.
     pub writes: Vec<Writes>,
+    /// The nodes of the ranks; empty where nobody told.
+    pub nodes: Vec<Node>,
 }
 
-/// Format from which a manifest ends with the write profile.
-const WRITES_SINCE: u16 = 2;
+/// A node and its ranks.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Node {
+    /// Its name.
+    pub name: String,
+    /// Its ranks, ascending.
+    pub ranks: Vec<Rank>,
+}
 
-/// Ends the body of a manifest that has no write profile.
-const NO_WRITES: u8 = 0;
+/// Format from which a manifest has a write profile.
+const WRITES_SINCE: u16 = 2;
+/// Format from which a manifest has nodes.
+const NODES_SINCE: u16 = 3;
+
+/// A list without entries: write profile or nodes of a manifest that has none.
+const NOTHING: u8 = 0;
 
 impl Manifest {
     /// The bytes of the file.
@@ -176,8 +190,9 @@ impl Manifest {
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         let opened = frame::open(SORT, bytes)?;
         let manifest: Self = match opened.version {
-            WRITES_SINCE.. => frame::decode(SORT, opened.body)?,
-            _ => frame::decode(SORT, &[opened.body, &[NO_WRITES]].concat())?,
+            NODES_SINCE.. => frame::decode(SORT, opened.body)?,
+            WRITES_SINCE => frame::decode(SORT, &[opened.body, &[NOTHING]].concat())?,
+            _ => frame::decode(SORT, &[opened.body, &[NOTHING, NOTHING]].concat())?,
         };
         let refuse = |why| Err(Error::Malformed { what: SORT.what, why });
         if manifest.version.0 == 0 {
@@ -190,6 +205,11 @@ impl Manifest {
         let ordered = manifest.writes.windows(2).all(|pair| pair[0].rank < pair[1].rank);
         if !ordered || manifest.writes.iter().any(|writes| writes.rank.0 >= manifest.ranks) {
             return refuse("its write profile is not one entry per rank, in order");
+        }
+        let ordered = |node: &Node| node.ranks.windows(2).all(|pair| pair[0] < pair[1]);
+        let beyond = |node: &Node| node.ranks.iter().any(|rank| rank.0 >= manifest.ranks);
+        if manifest.nodes.iter().any(|node| !ordered(node) || beyond(node)) {
+            return refuse("its nodes do not have ranks of it, in order");
         }
         Ok(manifest)
     }
@@ -234,6 +254,7 @@ mod tests {
             }],
             stats: Stats { captured_bytes: 40960, pages: 10, new_pages: 10, ..Stats::default() },
             writes: (0..ranks).map(some_writes).collect(),
+            nodes: vec![Node { name: "n0".into(), ranks: (0..ranks).map(Rank).collect() }],
         }
     }
 
@@ -248,13 +269,26 @@ mod tests {
     }
 
     #[test]
-    fn a_manifest_of_format_1_has_no_write_profile() {
-        let manifest = Manifest { writes: Vec::new(), ..some_manifest(3) };
-        let body = frame::encode(&manifest);
-        let first = frame::seal_version(SORT, 1, &body[..body.len() - 1]);
-        assert_eq!(Manifest::decode(&first), Ok(manifest));
-        let longer = frame::seal_version(SORT, 1, &body);
-        assert!(Manifest::decode(&longer).is_err(), "bytes behind the fields of format 1");
+    fn older_formats_have_no_nodes_and_no_write_profile() {
+        let second = Manifest { nodes: Vec::new(), ..some_manifest(3) };
+        let first = Manifest { writes: Vec::new(), ..second.clone() };
+        for (version, manifest, missing) in [(1, first, 2), (2, second, 1)] {
+            let body = frame::encode(&manifest);
+            let older = frame::seal_version(SORT, version, &body[..body.len() - missing]);
+            assert_eq!(Manifest::decode(&older), Ok(manifest));
+            let longer = frame::seal_version(SORT, version, &body);
+            assert!(Manifest::decode(&longer).is_err(), "bytes behind the fields of {version}");
+        }
+    }
+
+    #[test]
+    fn nodes_with_ranks_out_of_order_are_refused() {
+        for ranks in [&[1, 0][..], &[3], &[0, 0]] {
+            let ranks = ranks.iter().map(|rank| Rank(*rank)).collect();
+            let nodes = vec![Node { name: "n0".into(), ranks }];
+            let manifest = Manifest { nodes, ..some_manifest(3) };
+            assert!(Manifest::decode(&manifest.encode()).is_err());
+        }
     }
 
     #[test]

@@ -152,7 +152,13 @@ pub(crate) fn leftovers(store: &dyn Store, ranks: u32) -> Vec<String> {
         known.extend(manifest.segments.iter().map(|segment| name::segment(segment.id)));
     }
     let damaged = inventory.damaged.iter().map(|damaged| format!("damaged: {}", damaged.error));
-    let orphans = objects.iter().filter(|object| !known.contains(&object.name));
+    let of_ring = |object: &str| {
+        let shard = name::parse_shard(object).map(|(_, attempt, _)| attempt);
+        let attempt = shard.or_else(|| name::parse_ring(object).map(|(_, attempt)| attempt));
+        inventory.checkpoints.iter().any(|manifest| Some(manifest.attempt) == attempt)
+    };
+    let orphans =
+        objects.iter().filter(|object| !known.contains(&object.name) && !of_ring(&object.name));
     damaged.chain(orphans.map(|object| format!("leftover: {}", object.name))).collect()
 }
 

@@ -1,5 +1,5 @@
-//! A job of several processes on one node, writing through the node's agent: what its ranks do, and
-//! what must hold after any of them, or the agent, was killed.
+//! A job of several processes on one node or several, writing through the nodes' agents: what its
+//! ranks do, and what must hold after any of them, or an agent, was killed.
 //!
 //! Contents follow from seed, rank and step. Some pages are equal on all ranks, some never change,
 //! some are of one rank and step alone, so that checkpoints refer across ranks and time.
@@ -15,31 +15,62 @@ use standfast_comm::{Comm, run_threads};
 use crate::report::Line;
 
 /// Ranks of the job.
-pub const RANKS: usize = 3;
+pub const RANKS: usize = 4;
 const WORDS: usize = 24 << 10;
 const KEEP: usize = 3;
 
-/// Where a job and its agent live.
+/// Where a job and its agents live, life after life.
 #[derive(Clone, Debug)]
-pub struct Node {
+pub struct Jobs {
     /// Their directory.
     pub dir: PathBuf,
     /// The program that is the agent.
     pub command: PathBuf,
     /// Decides the contents.
     pub seed: u64,
+    /// How many nodes there are; more than one have stores of their own.
+    pub nodes: usize,
+    /// The setting `capture`.
+    pub capture: String,
+    /// Whether the agent drains to [`Jobs::global`].
+    pub drains: bool,
 }
 
-impl Node {
-    /// Where the agent is.
-    pub fn place(&self) -> Place {
-        Place::open(Some(&self.dir.join("agent"))).expect("a directory of the test's own")
+impl Jobs {
+    /// Where the agents are.
+    pub fn places(&self) -> Vec<Place> {
+        let open = |dir: PathBuf| Place::open(Some(&dir)).expect("a directory of the test's own");
+        match self.nodes {
+            1 => vec![open(self.dir.join("agent"))],
+            nodes => (0..nodes).map(|node| open(self.dir.join(format!("agent-n{node}")))).collect(),
+        }
     }
 
-    fn settings(&self, write: &str) -> Loaded {
+    /// Global storage.
+    pub fn global(&self) -> PathBuf {
+        self.dir.join("global")
+    }
+
+    fn stores(&self) -> Vec<PathBuf> {
+        match self.nodes {
+            1 => vec![self.dir.join("store/job")],
+            nodes => (0..nodes).map(|node| self.dir.join(format!("store/n{node}/job"))).collect(),
+        }
+    }
+
+    fn settings(&self, write: &str, rank: usize) -> Loaded {
         let text = |path: &Path| path.to_str().expect("a path of the test's own").to_owned();
+        let (store, node) = match self.nodes {
+            1 => ("store", "host".into()),
+            nodes => ("store/{node}", format!("n{}", rank * nodes / RANKS)),
+        };
         let settings = [
-            ("store", text(&self.dir.join("store"))),
+            ("store", text(&self.dir.join(store))),
+            ("node", node),
+            ("ring", "auto".into()),
+            ("ring_group", "2".into()),
+            ("capture", self.capture.clone()),
+            ("global", if self.drains { text(&self.global()) } else { String::new() }),
             ("agent_dir", text(&self.dir.join("agent"))),
             ("agent_command", text(&self.command)),
             ("agent_idle", "20s".into()),
@@ -80,7 +111,7 @@ impl Node {
     /// telling what it was told. Every other checkpoint it waits for.
     pub fn live(&self, comm: &dyn Comm) -> standfast::Result<()> {
         let rank = comm.rank();
-        let job = Job::open_comm(self.settings("wag-dbi"), comm)?;
+        let job = Job::open_comm(self.settings("wag-dbi", rank), comm)?;
         let memory = job.alloc::<u64>("memory", WORDS)?;
         let newest = job.list().first().map_or(0, |manifest| manifest.version.0);
         if newest > 0 {
@@ -108,7 +139,7 @@ impl Node {
         let find = |finding: String| findings.lock().expect("nobody panics").push(finding);
         let newest = run_threads(RANKS, |comm| {
             let rank = comm.rank();
-            let job = match Job::open_comm(self.settings(write), &comm) {
+            let job = match Job::open_comm(self.settings(write, rank), &comm) {
                 Ok(job) => job,
                 Err(error) => {
                     find(format!("rank {rank}: the store cannot be opened: {error}"));
@@ -130,7 +161,7 @@ impl Node {
                 (other, newest) => find(format!("rank {rank}: {newest:?} restarts as {other:?}")),
             }
             if rank == 0 {
-                leftovers(&self.dir.join("store/job")).into_iter().for_each(find);
+                self.stores().iter().flat_map(|dir| leftovers(dir)).for_each(find);
             }
             offered.first().copied().unwrap_or(0)
         })[0];
@@ -139,6 +170,26 @@ impl Node {
             findings.push(format!("the newest is {newest}, not from {least} to {most}"));
         }
         (newest, findings)
+    }
+}
+
+impl Jobs {
+    /// Restarts every rank from global storage alone; returns the newest checkpoint there.
+    ///
+    /// # Panics
+    /// If it is older than `least` or not what was captured.
+    pub fn check_global(&self, least: u64) -> u64 {
+        let global = self.global().to_str().expect("a path of the test's own").to_owned();
+        run_threads(RANKS, |comm| {
+            let settings = [("store".to_owned(), global.clone())];
+            let loaded = Loaded::load(&settings).expect("settings of the test's own");
+            let job = Job::open_comm(loaded, &comm).expect("global storage is a store");
+            let memory = job.alloc::<u64>("memory", WORDS).expect("memory of the test's own");
+            let newest = job.restart(None).expect("a checkpoint is there").version.0;
+            assert!(newest >= least, "{newest} is older than {least}");
+            assert!(self.is_at(&memory, comm.rank(), newest), "{newest} is something else");
+            newest
+        })[0]
     }
 }
 

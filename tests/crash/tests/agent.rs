@@ -1,24 +1,30 @@
-//! Ranks and the node's agent killed at random instants, life after life on the same store.
+//! Ranks and agents killed at random instants, life after life on the same stores.
 //!
-//! Each life is a job of several processes that writes through the agent. A kill takes one rank, all
-//! of them, the agent, or everybody at once; what is left of the ranks is killed a little later, as a
-//! launcher would. Then must hold:
+//! Each life is a job of several processes that writes through the agent of its node, or through those
+//! of two nodes. A kill takes one rank, all of them, an agent, or everybody at once; what is left of
+//! the ranks is killed a little later, as a launcher would. Then must hold:
 //! - No checkpoint that was told to be durable is lost, and every one on offer restores.
-//! - If the agent lives, a checkpoint from whose call every rank has returned is durable.
+//! - If the agents live, a checkpoint from whose call every rank has returned is durable. (Not with
+//!   `capture = cow`: there the promise begins when the pages are copied.)
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use standfast_crash_tests::node::{Node, RANKS};
+use standfast_agent::Place;
+use standfast_crash_tests::node::{Jobs, RANKS};
 use standfast_crash_tests::report::Line;
 use standfast_crash_tests::{random, setting};
 
 const EXE: &str = env!("CARGO_BIN_EXE_crash-rank");
-/// Long enough for some checkpoints, short enough for many lives.
-const LIFE_US_MAX: u64 = 200_000;
+/// From the first checkpoint of a life on: long enough for some, short enough for many lives.
+const LIFE_US_MAX: u64 = 150_000;
+/// A life that begins no checkpoint for so long is killed as well.
+const BEGIN_MAX: Duration = Duration::from_secs(5);
 /// How much later those die that the first kill left alive.
 const REST_US_MAX: u64 = 60_000;
 
@@ -34,12 +40,15 @@ enum Victim {
 /// A running rank and what it tells.
 struct Life {
     child: Child,
+    /// Whether it has begun a checkpoint.
+    has_begun: Arc<AtomicBool>,
     lines: std::thread::JoinHandle<Vec<Line>>,
 }
 
-fn start(node: &Node, meeting: &Path, rank: usize) -> Life {
+fn start(jobs: &Jobs, meeting: &Path, rank: usize) -> Life {
     let mut command = Command::new(EXE);
-    command.arg("rank").arg(&node.dir).arg(node.seed.to_string()).arg(meeting);
+    command.arg("rank").arg(&jobs.dir).arg(jobs.seed.to_string()).arg(jobs.nodes.to_string());
+    command.arg(&jobs.capture).arg(meeting);
     command.arg(rank.to_string()).stdout(Stdio::piped()).stdin(Stdio::null()).stderr(Stdio::null());
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("STANDFAST_") {
@@ -48,10 +57,18 @@ fn start(node: &Node, meeting: &Path, rank: usize) -> Life {
     }
     let mut child = command.spawn().expect("the rank can be started");
     let out = BufReader::new(child.stdout.take().expect("it is piped"));
+    let has_begun = Arc::new(AtomicBool::new(false));
+    let begun = Arc::clone(&has_begun);
     let lines = std::thread::spawn(move || {
-        out.lines().map_while(Result::ok).filter_map(|line| Line::parse(&line)).collect()
+        let lines = out.lines().map_while(Result::ok).filter_map(|line| Line::parse(&line));
+        let note = |line: &Line| {
+            if matches!(line, Line::Begun(_)) {
+                begun.store(true, Ordering::SeqCst);
+            }
+        };
+        lines.inspect(note).collect()
     });
-    Life { child, lines }
+    Life { child, has_begun, lines }
 }
 
 /// What a job was told, over all ranks.
@@ -83,11 +100,28 @@ impl Told {
 }
 
 #[test]
-fn killed_ranks_and_agents_lose_nothing() {
-    let kills = setting("STANDFAST_TEST_AGENT_KILLS", 20);
+fn killed_ranks_and_the_agent_lose_nothing() {
+    campaign(1, "stop", 14);
+}
+
+#[test]
+fn killed_ranks_and_agents_of_several_nodes_lose_nothing() {
+    campaign(2, "stop", 10);
+}
+
+#[test]
+fn killed_ranks_that_never_stop_and_the_agent_lose_nothing() {
+    campaign(1, "cow", 6);
+    campaign(2, "cow", 4);
+}
+
+/// Kills `usual` times, or as often as the environment says.
+fn campaign(nodes: usize, capture: &str, usual: u64) {
+    let kills = setting("STANDFAST_TEST_AGENT_KILLS", usual);
     let seed = setting("STANDFAST_TEST_SEED", 1);
     let dir = tempfile::tempdir().unwrap();
-    let node = Node { dir: dir.path().to_owned(), command: EXE.into(), seed };
+    let (command, capture) = (EXE.into(), capture.to_owned());
+    let jobs = Jobs { dir: dir.path().to_owned(), command, seed, nodes, capture, drains: false };
     let mut state = seed;
     let (mut newest, mut made, mut by_victim) = (0, 0, [0; 4]);
     for kill in 0..kills {
@@ -101,39 +135,49 @@ fn killed_ranks_and_agents_lose_nothing() {
         let instant = Duration::from_micros(random(&mut state) % LIFE_US_MAX);
         let rest = Duration::from_micros(random(&mut state) % REST_US_MAX);
         let what = format!("kill {kill} of {victim:?} after {instant:?} and {rest:?}, seed {seed}");
-        let told = live_and_die(&node, victim, instant, rest, &mut state);
-        let agent_lives = matches!(victim, Victim::OneRank | Victim::AllRanks);
-        let least = told.durable.max(newest).max(if agent_lives { told.returned } else { 0 });
+        let told = live_and_die(&jobs, victim, instant, rest, &mut state);
+        let agents_live = matches!(victim, Victim::OneRank | Victim::AllRanks);
+        let promised = agents_live && jobs.capture == "stop";
+        let least = told.durable.max(newest).max(if promised { told.returned } else { 0 });
         // The next opening is one with the agent, or one without.
         let write = if kill % 2 == 0 { "pool" } else { "wag-dbi" };
-        let (found, findings) = node.check(write, least, told.begun.max(newest));
+        let (found, findings) = jobs.check(write, least, told.begun.max(newest));
         assert!(findings.is_empty(), "{what}, {told:?}:\n  {}", findings.join("\n  "));
         made += found - newest.min(found);
         newest = found;
     }
-    let _ = standfast_agent::stop(&node.place(), true);
-    println!("{kills} kills {by_victim:?}, {made} checkpoints between them, seed {seed}");
+    for place in jobs.places() {
+        let _ = standfast_agent::stop(&place, true);
+    }
+    println!(
+        "{nodes} nodes, capture {}: {kills} kills {by_victim:?}, {made} checkpoints between them, seed {seed}",
+        jobs.capture
+    );
     assert!(made > kills / 4, "the lives are too short to prove anything");
 }
 
 fn live_and_die(
-    node: &Node,
+    jobs: &Jobs,
     victim: Victim,
     instant: Duration,
     rest: Duration,
     state: &mut u64,
 ) -> Told {
     let meeting = tempfile::tempdir().unwrap();
-    let mut ranks: Vec<Life> = (0..RANKS).map(|rank| start(node, meeting.path(), rank)).collect();
-    let agent = wait_for_agent(node);
+    let mut ranks: Vec<Life> = (0..RANKS).map(|rank| start(jobs, meeting.path(), rank)).collect();
+    let agents: Vec<Pid> = jobs.places().iter().map(wait_for_agent).collect();
+    let began = Instant::now();
+    while !ranks[0].has_begun.load(Ordering::SeqCst) && began.elapsed() < BEGIN_MAX {
+        std::thread::sleep(Duration::from_micros(200));
+    }
     std::thread::sleep(instant);
     let one = random(state) as usize % RANKS;
     match victim {
         Victim::OneRank => ranks[one].child.kill().unwrap(),
-        Victim::Agent => kill_agent(agent),
+        Victim::Agent => kill_agent(agents[one % agents.len()]),
         Victim::AllRanks => kill_all(&mut ranks),
         Victim::Everybody => {
-            kill_agent(agent);
+            agents.iter().for_each(|agent| kill_agent(*agent));
             kill_all(&mut ranks);
         }
     }
@@ -153,19 +197,19 @@ fn kill_all(ranks: &mut [Life]) {
     ranks.iter_mut().for_each(|life| life.child.kill().expect("a child can be killed"));
 }
 
-/// The agent's process, once it answers and has the job.
-fn wait_for_agent(node: &Node) -> Option<Pid> {
+/// An agent's process, once it answers and has the job.
+fn wait_for_agent(place: &Place) -> Pid {
     for _ in 0..10_000 {
-        if let Ok(status) = standfast_agent::status(&node.place())
+        if let Ok(status) = standfast_agent::status(place)
             && !status.sessions.is_empty()
         {
-            return Pid::from_raw(status.pid as i32);
+            return Pid::from_raw(status.pid as i32).expect("processes have numbers");
         }
         std::thread::sleep(Duration::from_millis(2));
     }
-    None
+    panic!("no agent at {}", place.dir().display());
 }
 
-fn kill_agent(agent: Option<Pid>) {
-    kill_process(agent.expect("it answered"), Signal::KILL).expect("it lives");
+fn kill_agent(agent: Pid) {
+    kill_process(agent, Signal::KILL).expect("it lives");
 }

@@ -31,7 +31,10 @@ const UNITS_ASKED: u32 = 32;
 /// With fewer in stock it asks for more, while it goes on.
 const UNITS_LOW: usize = 12;
 /// An agent that has said nothing for so long is taken for dead while pages wait for it.
+#[cfg(not(test))]
 const SILENCE_MAX: Duration = Duration::from_secs(30);
+#[cfg(test)]
+const SILENCE_MAX: Duration = Duration::from_millis(1500);
 /// How long the end of a session may take.
 const LEAVE_MAX: Duration = Duration::from_secs(600);
 
@@ -48,7 +51,7 @@ pub struct Member {
 /// A rank's end of a session.
 pub struct Link {
     shared: Arc<Shared>,
-    pub(super) memory: Memory,
+    pub(super) memory: Arc<Memory>,
     pub(super) member: Member,
 }
 
@@ -126,7 +129,7 @@ impl Link {
         if unit_bytes < member.page_bytes || !unit_bytes.is_multiple_of(member.page_bytes) {
             return Err(Error::Protocol { why: "the pool's units hold no pages of this job" });
         }
-        let memory = Memory::open(&fd, units, unit_bytes)?;
+        let memory = Arc::new(Memory::open(&fd, units, unit_bytes)?);
         let news = News {
             stock: Vec::new(),
             asked: false,
@@ -138,12 +141,12 @@ impl Link {
         };
         let (stream, news) = (Mutex::new(stream), Mutex::new(news));
         let shared = Arc::new(Shared { stream, news, changed: Condvar::new() });
-        let for_reader = Arc::clone(&shared);
+        let (for_reader, mapped) = (Arc::clone(&shared), Mapped::new(Arc::clone(&memory)));
         std::thread::Builder::new()
             .name("sf-agent-news".into())
             .spawn(move || {
                 keep_signals_away();
-                read_news(&for_reader, inbox, units as u32);
+                read_news(&for_reader, inbox, mapped);
             })
             .map_err(Error::os("start a thread"))?;
         Ok(Self { shared, memory, member })
@@ -220,7 +223,7 @@ impl Link {
             }
             if news.stock.is_empty() && news.heard.elapsed() > SILENCE_MAX {
                 drop(news);
-                self.shared.lose(Error::lost("it has been silent for 30 s"));
+                self.shared.lose(Error::lost("it has been silent for too long"));
                 let _ = self.shared.stream().shutdown(std::net::Shutdown::Both);
             }
         }
@@ -254,15 +257,48 @@ impl Drop for Link {
     }
 }
 
-fn read_news(shared: &Shared, mut inbox: Inbox, units_max: u32) {
+/// Which units this rank has had before.
+struct Mapped {
+    memory: Arc<Memory>,
+    is_in: Vec<bool>,
+}
+
+impl Mapped {
+    fn new(memory: Arc<Memory>) -> Self {
+        let is_in = vec![false; memory.units()];
+        Self { memory, is_in }
+    }
+
+    /// Whether all these units exist. Those that are new here are faulted in, before the program's
+    /// thread takes them.
+    fn check_in(&mut self, units: &[u32]) -> bool {
+        for unit in units {
+            match self.is_in.get_mut(*unit as usize) {
+                None => return false,
+                Some(true) => {}
+                Some(is_in) => {
+                    *is_in = true;
+                    self.memory.populate(*unit);
+                }
+            }
+        }
+        true
+    }
+}
+
+fn read_news(shared: &Shared, mut inbox: Inbox, mut mapped: Mapped) {
     loop {
         let reply = inbox.receive();
+        let granted = match &reply {
+            Ok(Some(Reply::Granted { units })) => mapped.check_in(units),
+            _ => false,
+        };
         let mut news = shared.news();
         news.heard = Instant::now();
         let mut late = None;
         match reply {
             Ok(Some(Reply::Beat)) => {}
-            Ok(Some(Reply::Granted { units })) if units.iter().all(|unit| *unit < units_max) => {
+            Ok(Some(Reply::Granted { units })) if granted => {
                 news.asked = false;
                 match news.capturing {
                     true => news.stock.extend(units),

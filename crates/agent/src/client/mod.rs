@@ -3,6 +3,8 @@
 mod batch;
 mod control;
 mod link;
+#[cfg(test)]
+mod tests;
 
 pub use batch::{Batch, Handed};
 pub use control::{flush, start, status, stop};

@@ -23,8 +23,8 @@ pub(super) struct Ready {
 }
 
 /// Why it failed, and whether its files must stay.
-struct Failed {
-    failure: Failure,
+pub(super) struct Failed {
+    pub(super) failure: Failure,
     files_stay: bool,
 }
 
@@ -83,6 +83,7 @@ pub(super) fn settled(
         attempt,
         outcome,
         places: Vec::new(),
+        pledged: None,
         removed: Vec::new(),
         notes: Vec::new(),
         manifests: checkpoints.unwrap_or_default().iter().map(Manifest::encode).collect(),
@@ -94,7 +95,7 @@ pub(super) fn settled(
     }
 }
 
-fn places(sealed: &[SharedSegment]) -> Vec<Place> {
+pub(super) fn places(sealed: &[SharedSegment]) -> Vec<Place> {
     let of_segment = |shared: &SharedSegment| {
         let segment = shared.sealed.reference.id;
         let place = move |placed: &standfast_pack::Placed| Place {
@@ -125,7 +126,9 @@ fn publish(
         write_image(publisher, order, image, figures, part.elapsed_ns, received)
     });
     let parts = written.collect::<Result<Vec<Part>, Failed>>()?;
-    let sequence = inventory.checkpoints.first().map_or(1, |newest| newest.sequence + 1);
+    // What the agent committed for ranks that died the job may not know of.
+    let newest = inventory.checkpoints.first().map_or(0, |newest| newest.sequence);
+    let sequence = order.sequence.max(newest.saturating_add(1));
     let published = publisher.publish(order, (sequence, ranks), parts, inventory);
     match published {
         Ok(published) => Ok((published.removed, published.notes)),
@@ -152,7 +155,7 @@ fn known(inventory: &Inventory) -> HashMap<SegmentId, SegmentRef> {
 }
 
 /// The image that a rank describes, if it is one of this checkpoint.
-fn check_image(
+pub(super) fn check_image(
     publisher: &Publisher,
     order: Order,
     rank: u32,
@@ -188,7 +191,7 @@ fn resolve(
             return Err(CommitError::Unsealed { segment: segment.id }.into());
         }
     }
-    relocate(&mut image, moved)?;
+    relocate(&mut image.segments, &mut image.regions, moved)?;
     Ok(image)
 }
 
@@ -201,7 +204,7 @@ fn is_stored(publisher: &Publisher, segment: &SegmentRef) -> bool {
 
 /// A rank's figures, with what its blocks took. What a shared file takes beyond its blocks counts
 /// for the rank that the segment is named after.
-fn stats(rank: u32, part: &HandOver, sealed: &[SharedSegment]) -> Stats {
+pub(super) fn stats(rank: u32, part: &HandOver, sealed: &[SharedSegment]) -> Stats {
     let mut stats = part.stats;
     (stats.compressed_bytes, stats.segment_bytes) = (0, 0);
     for shared in sealed {
@@ -219,7 +222,7 @@ fn stats(rank: u32, part: &HandOver, sealed: &[SharedSegment]) -> Stats {
 
 /// What shared files were made of and how they were written counts for the rank that they are
 /// named after: nobody can tell whose part of a write was whose.
-fn tallies(rank: u32, sealed: &[SharedSegment]) -> (Tally, Tally) {
+pub(super) fn tallies(rank: u32, sealed: &[SharedSegment]) -> (Tally, Tally) {
     let (mut pieces, mut writes) = (Tally::default(), Tally::default());
     for shared in sealed.iter().filter(|shared| shared.sealed.reference.rank.0 == rank) {
         pieces.join(&shared.sealed.pieces);

@@ -139,7 +139,8 @@ fn converse(
                 let lock = inbox.take_fd();
                 let lock = lock.ok_or(Error::Protocol { why: "a session without its lock" })?;
                 let session = shared.begin(*begin, lock)?;
-                *member = Some(join(outbox, session, 0)?);
+                let first = session.begin.ranks[0];
+                *member = Some(join(outbox, session, first)?);
             }
             (Request::Join { token, rank }, None) => {
                 *member = Some(join(outbox, shared.find(token)?, rank)?);

@@ -3,14 +3,17 @@
 //! ```text
 //! main thread    accepts, beats, looks whether it is idle or told to stop
 //! a thread per connection -> sessions (one per job) -> encoder, I/O and commit threads
+//! a thread per store that is drained to global storage
 //! ```
 //! Invariants:
 //! - One agent per directory: `agent.lock` is held as long as it lives.
-//! - It ends only when no commit runs.
+//! - It ends only when no commit runs. A drain that it interrupts the next agent goes on with.
 
 mod commit;
 mod connection;
+mod drain;
 mod log;
+mod pledge;
 mod pool;
 mod session;
 #[cfg(test)]
@@ -34,6 +37,7 @@ use crate::error::{Error, Result};
 use crate::message::{Begin, Failure, Reply, Token};
 use crate::place::Place;
 use crate::status::Status;
+use drain::{Drains, Errand};
 use log::Log;
 use session::{Session, refused};
 
@@ -63,6 +67,7 @@ struct Shared {
     started: Instant,
     beat: Mutex<Instant>,
     log: Log,
+    drains: Arc<Drains>,
 }
 
 impl Daemon {
@@ -76,6 +81,7 @@ impl Daemon {
             Err(errno) => return Err(Error::os("lock the agent's directory")(errno)),
         }
         let log = Log::new(place.open_log()?);
+        log.event("start", json!({ "dir": place.dir(), "idle_s": idle.as_secs() }));
         // Whoever listened there is dead: it would hold the lock.
         let _ = std::fs::remove_file(place.socket());
         let listener = UnixListener::bind(place.socket()).map_err(Error::os("listen"))?;
@@ -86,9 +92,9 @@ impl Daemon {
             stopping: AtomicBool::new(false),
             started: Instant::now(),
             beat: Mutex::new(Instant::now()),
+            drains: Drains::open(place.drains(), &log),
             log,
         });
-        shared.log.event("start", json!({ "dir": place.dir(), "idle_s": idle.as_secs() }));
         let place = place.clone();
         Ok(Some(Self { place, listener, idle, shared, _lock: lock }))
     }
@@ -100,7 +106,8 @@ impl Daemon {
             self.accept();
             self.shared.tick();
             let idle = self.shared.connections.load(Ordering::SeqCst) == 0
-                && self.shared.sessions().is_empty();
+                && self.shared.sessions().is_empty()
+                && self.shared.drains.are_done();
             if !idle {
                 busy = Instant::now();
             }
@@ -111,9 +118,11 @@ impl Daemon {
         }
         // From here on whoever looks for an agent starts another, once the lock is free.
         let _ = std::fs::remove_file(self.place.socket());
+        self.shared.drains.stop();
         self.shared.sessions().values().for_each(|session| session.hang_up());
-        while self.shared.connections.load(Ordering::SeqCst) > 0
-            && !self.shared.sessions().is_empty()
+        while (self.shared.connections.load(Ordering::SeqCst) > 0
+            && !self.shared.sessions().is_empty())
+            || !self.shared.drains.are_done()
         {
             self.shared.tick();
             std::thread::sleep(TICK / 10);
@@ -188,6 +197,10 @@ impl Shared {
             over.iter().filter_map(|token| sessions.remove(token)).collect();
         drop(sessions);
         for session in gone {
+            // The next life of the job may have begun already.
+            if self.of_store(&session.begin.store).is_empty() {
+                self.drains.job_is_over(&session.begin.store);
+            }
             self.log.event("over", json!({ "store": session.begin.store }));
         }
     }
@@ -199,9 +212,14 @@ impl Shared {
         let token = begin.token;
         let session = Session::open(begin, lock, &self.log)?;
         match self.sessions().entry(token) {
-            Entry::Vacant(place) => Ok(Arc::clone(place.insert(session))),
-            Entry::Occupied(_) => Err(Error::Protocol { why: "a session begins twice" }),
+            Entry::Vacant(place) => drop(place.insert(Arc::clone(&session))),
+            Entry::Occupied(_) => return Err(Error::Protocol { why: "a session begins twice" }),
         }
+        let Begin { store, global, threads, .. } = session.begin.clone();
+        if !global.is_empty() {
+            self.drains.begin(Errand { store, global, threads: threads.clamp(1, 64) }, true);
+        }
+        Ok(session)
     }
 
     fn find(&self, token: Token) -> Result<Arc<Session>> {
@@ -241,6 +259,7 @@ impl Shared {
             writes: written.writes,
             written_bytes: written.bytes,
             sessions: self.sessions().values().map(|session| session.status()).collect(),
+            drains: self.drains.status(),
         }
     }
 

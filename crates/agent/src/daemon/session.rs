@@ -1,8 +1,9 @@
 //! A job's session: its ranks, its pool, the checkpoint under way.
 //!
 //! Invariants:
-//! - One attempt at a time. It is committed when every rank has handed its part over, whatever
-//!   becomes of the ranks then; it is given up when a rank is gone before.
+//! - One attempt at a time. It is committed (or pledged, where other nodes take part) when every rank
+//!   has handed its part over, whatever becomes of the ranks then; it is given up when a rank is gone
+//!   before.
 //! - The job's writer lock is held as long as anything can be committed: nobody prunes that.
 //! - A connection is not closed from this side while a commit runs: a rank that finds it closed may
 //!   look at the store, and what it sees is final.
@@ -23,13 +24,14 @@ use standfast_store::{Io, Options, Store};
 use super::commit::{self, Ready};
 use super::connection::Outbox;
 use super::log::Log;
+use super::pledge;
 use super::pool::Pool;
 use crate::error::{Error, Result};
 use crate::message::{Begin, Block, Failure, HandOver, Reply, Settled};
 use crate::status::SessionStatus;
 
-/// Most ranks of a session.
-const RANKS_MAX: u32 = 1 << 16;
+/// Most ranks of a job.
+const RANKS_MAX: u32 = 1 << 20;
 /// How much the agent's work steps back behind the programs'.
 const NICE: i32 = 5;
 /// Largest pool that a job may ask for.
@@ -58,6 +60,9 @@ struct State {
     broken: bool,
     attempt: Option<Attempt>,
     given_up: Vec<AttemptId>,
+    /// The checkpoint before did not fit into the pool: the ranks will wait for the disk again, so
+    /// it must not wait for them.
+    overflowed: bool,
     committing: Option<Order>,
     /// `None` while it travels with a commit.
     inventory: Option<Inventory>,
@@ -73,6 +78,9 @@ struct Attempt {
     /// Blocks that wait until the ranks have captured or the pool fills up: writing them now
     /// would take processor and memory from programs that stand still.
     held: Vec<Arrived>,
+    goes_at_once: bool,
+    /// Whether most of the pool was in use at some time.
+    fills_up: bool,
     parts: BTreeMap<u32, (HandOver, Instant)>,
 }
 
@@ -93,6 +101,7 @@ impl Session {
             hash: begin.hash,
             page_bytes: begin.page_bytes,
             keep: begin.keep,
+            node: begin.node.clone(),
         };
         let state = State {
             links: HashMap::new(),
@@ -100,6 +109,7 @@ impl Session {
             broken: false,
             attempt: None,
             given_up: Vec::new(),
+            overflowed: false,
             committing: None,
             inventory: Some(inventory),
             committed: 0,
@@ -109,7 +119,10 @@ impl Session {
         };
         log.event(
             "begin",
-            json!({ "store": begin.store, "ranks": begin.ranks, "pool": begin.pool_bytes }),
+            json!({
+                "store": begin.store, "ranks": begin.ranks.len(), "of": begin.job_ranks,
+                "pool": begin.pool_bytes,
+            }),
         );
         Ok(Arc::new(Self {
             begin,
@@ -131,7 +144,7 @@ impl Session {
     pub(super) fn join(&self, rank: u32, outbox: &Arc<Outbox>) -> Result<()> {
         let mut state = self.state();
         let known = state.links.contains_key(&rank) || state.gone.contains(&rank);
-        if rank >= self.begin.ranks || known {
+        if self.begin.ranks.binary_search(&rank).is_err() || known {
             return Err(refused(Kind::Invalid, &format!("rank {rank} is not expected")));
         }
         state.links.insert(rank, Arc::clone(outbox));
@@ -161,7 +174,8 @@ impl Session {
         };
         attempt.batch.check(&arrived).map_err(|error| refused(error.kind(), &error))?;
         attempt.held.push(arrived);
-        match self.pool.is_filling_up() {
+        attempt.fills_up |= self.pool.is_filling_up();
+        match attempt.fills_up || attempt.goes_at_once {
             true => attempt.let_go(),
             false => Ok(()),
         }
@@ -180,11 +194,13 @@ impl Session {
         if attempt.parts.insert(rank, (part, Instant::now())).is_some() {
             return Err(Error::Protocol { why: "a rank hands its part over twice" });
         }
-        if attempt.parts.len() < self.begin.ranks as usize {
+        if attempt.parts.len() < self.begin.ranks.len() {
             return self.give_up_if_short(state);
         }
         attempt.let_go()?;
-        let Attempt { order, batch, parts, .. } = state.attempt.take().expect("just found");
+        let Attempt { order, batch, parts, fills_up, .. } =
+            state.attempt.take().expect("just found");
+        state.overflowed = fills_up;
         state.committing = Some(order);
         let inventory = state.inventory.take().expect("one commit at a time");
         drop(state);
@@ -199,9 +215,12 @@ impl Session {
 
     fn commit(&self, order: Order, ready: Ready, mut inventory: Inventory) {
         let started = Instant::now();
-        let ranks = self.begin.ranks;
-        let committing = std::panic::AssertUnwindSafe(|| {
-            commit::commit(&self.publisher, order, ranks, ready, &mut inventory)
+        let committing = std::panic::AssertUnwindSafe(|| match self.begin.is_whole() {
+            true => {
+                let ranks = self.begin.job_ranks;
+                commit::commit(&self.publisher, order, ranks, ready, &mut inventory)
+            }
+            false => pledge::pledge(&self.publisher, order, self.begin.job_ranks, ready),
         });
         let settled = std::panic::catch_unwind(committing).unwrap_or_else(|_| {
             let failure = Failure::new(Kind::Bug, "committing panicked; please report it");
@@ -210,7 +229,7 @@ impl Session {
         let version = order.version.0;
         match &settled.outcome {
             Ok(()) => self.log.event(
-                "committed",
+                if settled.pledged.is_some() { "pledged" } else { "committed" },
                 json!({ "store": self.begin.store, "version": version, "ms": started.elapsed().as_millis() as u64 }),
             ),
             Err(failure) => self.log.event(
@@ -292,16 +311,18 @@ impl Session {
         if state.committing.is_some() {
             return Err(Error::Protocol { why: "a checkpoint begins before the last has settled" });
         }
+        let goes_at_once = state.overflowed;
         let current = state.attempt.get_or_insert_with(|| {
             let segments = SegmentSettings {
                 job: self.begin.job,
-                rank: Rank(0),
+                rank: Rank(self.begin.ranks[0]),
                 hash: self.begin.hash,
                 page_bytes: self.begin.page_bytes,
                 created_ns: order.taken_ns,
             };
-            let batch = self.packer.begin(segments, self.begin.ranks as usize);
-            Attempt { order, batch, held: Vec::new(), parts: BTreeMap::new() }
+            let batch = self.packer.begin(segments, self.begin.ranks.len());
+            let (held, parts) = (Vec::new(), BTreeMap::new());
+            Attempt { order, batch, held, goes_at_once, fills_up: false, parts }
         });
         match current.order.attempt == order.attempt && current.order.version == order.version {
             true => Ok(current),
@@ -372,7 +393,7 @@ impl Session {
         let order = state.committing.or(state.attempt.as_ref().map(|attempt| attempt.order));
         SessionStatus {
             store: self.begin.store.clone(),
-            ranks: self.begin.ranks,
+            ranks: self.begin.ranks.len() as u32,
             connected: state.links.len() as u32,
             pool_bytes: u64::from(self.pool.units()) * u64::from(self.pool.unit_bytes()),
             units: self.pool.units(),
@@ -424,8 +445,13 @@ fn pack_settings(begin: &Begin) -> Result<PackSettings> {
     let block_ok = (begin.block_bytes as usize) <= BLOCK_BYTES_MAX
         && begin.block_bytes > 0
         && begin.block_bytes.is_multiple_of(begin.page_bytes);
-    if !block_ok || !(1..=RANKS_MAX).contains(&begin.ranks) || begin.pool_bytes > POOL_BYTES_MAX {
-        return Err(invalid("its block, pool or number of ranks is out of bounds"));
+    if !block_ok || begin.pool_bytes > POOL_BYTES_MAX {
+        return Err(invalid("its block or pool is out of bounds"));
+    }
+    let ascending = begin.ranks.windows(2).all(|pair| pair[0] < pair[1]);
+    let last = begin.ranks.last().is_some_and(|last| *last < begin.job_ranks);
+    if !ascending || !last || begin.job_ranks > RANKS_MAX {
+        return Err(invalid("its ranks are out of bounds or out of order"));
     }
     let codec = begin.codec.parse().map_err(|error| refused(Kind::Invalid, &error))?;
     let filter = match begin.filter.as_str() {

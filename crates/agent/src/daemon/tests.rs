@@ -8,7 +8,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use standfast_commit::Order;
-use standfast_format::{AttemptId, HashKind, JobId, SegmentId, Stats, StoreHeader, Version, name};
+use standfast_format::{
+    AttemptId, HashKind, Image, JobId, Pledge, Rank, SegmentId, Stats, StoreHeader, Version, name,
+};
 use standfast_store::{DirStore, Lock, LockGuard, Options, Store};
 
 use super::Daemon;
@@ -98,11 +100,13 @@ fn store(dir: &Path) -> (DirStore, LockGuard) {
 fn wanted(dir: &Path) -> Begin {
     Begin {
         token: Token([1; 16]),
+        node: "n0".into(),
         store: dir.join("store").to_str().unwrap().into(),
         job: JobId([4; 16]),
         io: "auto".into(),
         io_threads: 2,
-        ranks: 1,
+        ranks: vec![0],
+        job_ranks: 1,
         hash: HashKind::Xxh3,
         page_bytes: 4096,
         block_bytes: 16 << 10,
@@ -111,10 +115,12 @@ fn wanted(dir: &Path) -> Begin {
         codec: "none".into(),
         filter: "auto".into(),
         keep: 0,
+        global: String::new(),
     }
 }
 
-const ORDER: Order = Order { version: Version(1), attempt: AttemptId([3; 8]), taken_ns: 0 };
+const ORDER: Order =
+    Order { version: Version(1), attempt: AttemptId([3; 8]), taken_ns: 0, sequence: 1 };
 
 fn block(unit: u32, pages: u32) -> Request {
     let (stream, hashes) = (SegmentId([5; 16]), vec![0; pages.min(64) as usize * 16]);
@@ -155,7 +161,11 @@ fn wrong_sessions_are_refused() {
         Begin { page_bytes: 3000, ..good() },
         Begin { block_bytes: 5000, ..good() },
         Begin { block_bytes: 0, ..good() },
-        Begin { ranks: 0, ..good() },
+        Begin { ranks: vec![], ..good() },
+        Begin { ranks: vec![1], ..good() },
+        Begin { ranks: vec![1, 0], job_ranks: 2, ..good() },
+        Begin { ranks: vec![0, 0], job_ranks: 2, ..good() },
+        Begin { job_ranks: u32::MAX, ..good() },
         Begin { pool_bytes: u64::MAX, ..good() },
         Begin { codec: "zip".into(), ..good() },
         Begin { filter: "x".into(), ..good() },
@@ -212,6 +222,94 @@ fn hostile_units_and_images_harm_only_their_own_checkpoint() {
 }
 
 #[test]
+fn a_node_that_is_not_alone_pledges_and_commits_nothing() {
+    let world = world();
+    let (store, lock) = store(world.dir.path());
+    let begin = Begin { ranks: vec![3], job_ranks: 8, ..wanted(world.dir.path()) };
+    let mut client = Client::begin(&world.place, begin, &lock);
+    assert!(matches!(client.hear(), Some(Reply::Joined { .. })));
+    let image = Image {
+        job: JobId([4; 16]),
+        version: ORDER.version,
+        rank: Rank(3),
+        page_bytes: 4096,
+        hash: HashKind::Xxh3,
+        segments: vec![],
+        regions: vec![],
+    };
+    let part = HandOver {
+        order: ORDER,
+        image: image.encode().0,
+        streams: vec![],
+        stats: Stats::default(),
+        elapsed_ns: 0,
+    };
+    client.say(&Request::HandOver(Box::new(part)));
+    let Some(Reply::Settled(settled)) = client.hear() else { panic!("not settled") };
+    assert!(settled.outcome.is_ok() && settled.pledged.is_some());
+    assert!(store.list(name::MANIFESTS).unwrap().is_empty());
+    let object = name::pledge(ORDER.version, ORDER.attempt);
+    let pledge = Pledge::decode(&store.get(&object, 1 << 20).unwrap()).unwrap();
+    assert_eq!((pledge.ranks, pledge.parts.len(), pledge.parts[0].rank), (8, 1, Rank(3)));
+}
+
+#[test]
+fn another_user_is_sent_away() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: only root can be somebody else");
+        return;
+    }
+    let world = world();
+    // Wider than any agent makes them, so that the peer's uid is all that is left to look at.
+    for path in [world.dir.path(), world.place.dir(), &world.place.socket()] {
+        std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o777))
+            .unwrap();
+    }
+    let heard = std::thread::scope(|scope| {
+        let stranger = || {
+            // SAFETY: the bare system call changes this thread alone, which ends right after.
+            let became = unsafe { libc::syscall(libc::SYS_setresuid, 65534, 65534, 65534) };
+            assert_eq!(became, 0);
+            let mut client = Client::new(&world.place);
+            // It may have hung up already.
+            let _ = wire::send(&client.stream, &Request::Hello { protocol: PROTOCOL }, None);
+            client.hear().is_some()
+        };
+        scope.spawn(stranger).join().unwrap()
+    });
+    assert!(!heard, "nothing is said to strangers");
+    let told = log_lines(&world.place);
+    assert!(told.iter().any(|line| line["event"] == "stranger" && line["uid"] == 65534));
+    let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+    std::fs::set_permissions(world.place.dir(), permissions).unwrap();
+}
+
+/// The log: every line is an object with its time, its process and what happened.
+fn log_lines(place: &Place) -> Vec<serde_json::Value> {
+    let text = std::fs::read_to_string(place.log()).unwrap();
+    let lines: Vec<serde_json::Value> =
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for line in &lines {
+        assert!(line["time_ms"].is_u64() && line["event"].is_string(), "{line}");
+        assert_eq!(line["pid"], std::process::id());
+    }
+    lines
+}
+
+#[test]
+fn the_log_tells_what_became_of_a_session() {
+    let world = world();
+    let (_store, lock) = store(world.dir.path());
+    let mut client = Client::begin(&world.place, wanted(world.dir.path()), &lock);
+    assert!(matches!(client.hear(), Some(Reply::Joined { .. })));
+    drop(client);
+    world.wait_over();
+    let lines = log_lines(&world.place);
+    let events: Vec<&str> = lines.iter().filter_map(|line| line["event"].as_str()).collect();
+    assert_eq!(events, ["start", "begin", "rank lost", "over"]);
+}
+
+#[test]
 fn an_agent_without_work_ends_and_another_can_begin() {
     let dir = tempfile::tempdir().unwrap();
     let place = Place::open(Some(&dir.path().join("agent"))).unwrap();
@@ -228,7 +326,7 @@ fn an_agent_without_work_ends_and_another_can_begin() {
 fn a_rank_that_hangs_does_not_keep_the_lock_of_one_that_died() {
     let world = world();
     let (store, lock) = store(world.dir.path());
-    let begin = Begin { ranks: 2, ..wanted(world.dir.path()) };
+    let begin = Begin { ranks: vec![0, 1], job_ranks: 2, ..wanted(world.dir.path()) };
     let mut first = Client::begin(&world.place, begin, &lock);
     assert!(matches!(first.hear(), Some(Reply::Joined { .. })));
     let mut second = Client::new(&world.place);

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use serde_json::json;
 use standfast::{human_bytes, location};
-use standfast_agent::{Place, SessionStatus, Status};
+use standfast_agent::{DrainStatus, Place, SessionStatus, Status};
 
 use crate::args::Global;
 use crate::args::agent::{AgentArgs, AgentCommand, PlaceArgs, StartArgs, StopArgs};
@@ -52,8 +52,17 @@ fn stop(global: &Global, args: &StopArgs, output: &Output) -> Result<ExitCode> {
 
 fn status(place: &Place, output: &Output) -> Result<ExitCode> {
     let status = standfast_agent::status(place)?;
-    let Status { pid, version, uptime_s, beat_ms, stopping, writes, written_bytes, sessions } =
-        &status;
+    let Status {
+        pid,
+        version,
+        uptime_s,
+        beat_ms,
+        stopping,
+        writes,
+        written_bytes,
+        sessions,
+        drains,
+    } = &status;
     output.record(
         "agent",
         json!({
@@ -66,6 +75,10 @@ fn status(place: &Place, output: &Output) -> Result<ExitCode> {
         let mut fields = serde_json::to_value(session).expect("plain values can be written");
         fields["write_bytes_average"] = json!(written_bytes.checked_div(*writes));
         output.record("session", fields)?;
+    }
+    for drain in drains {
+        let fields = serde_json::to_value(drain).expect("plain values can be written");
+        output.record("drain", fields)?;
     }
     let title = format!("agent {pid}, version {version}, up {uptime_s} s");
     output.line(output.paint(TITLE, title))?;
@@ -86,6 +99,7 @@ fn status(place: &Place, output: &Output) -> Result<ExitCode> {
         Column("FAILED", Align::Right),
     ];
     output.table(&columns, sessions.iter().map(row).collect())?;
+    drains.iter().try_for_each(|drain| output.line(drained(drain)))?;
     output.line(output.paint(FAINT, format_args!("  log: {}", place.log().display())))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -108,6 +122,26 @@ fn row(session: &SessionStatus) -> Vec<String> {
         session.committed.to_string(),
         session.failed.to_string(),
     ]
+}
+
+/// How far a store's way to global storage is.
+fn drained(drain: &DrainStatus) -> String {
+    let doing = match (drain.under_way, &drain.waits_for) {
+        (Some(version), _) => {
+            format!("checkpoint {version} on its way, {}", human_bytes(drain.under_way_bytes))
+        }
+        (None, Some(why)) => format!("waits: {}", escape::name(why)),
+        (None, None) => "nothing due".into(),
+    };
+    let newest = drain.newest.map_or(String::new(), |newest| format!(", {newest} the last"));
+    let job = if drain.has_job { "" } else { ", its job is over" };
+    format!(
+        "  {} to {}: {doing}; {} arrived{newest}, {} sent{job}",
+        escape::name(&drain.store),
+        escape::name(&drain.global),
+        drain.arrived,
+        human_bytes(drain.sent_bytes),
+    )
 }
 
 fn place_of(global: &Global, args: &PlaceArgs) -> Result<Place> {

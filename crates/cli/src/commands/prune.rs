@@ -65,7 +65,7 @@ fn keep(job: &OpenJob, inventory: &Inventory, args: &PruneArgs) -> Result<Keep> 
         inventory.checkpoint(*version)?;
     }
     let newest = args.keep.unwrap_or(job.config.keep) as usize;
-    let mut keep = Keep { newest, versions, drop_damaged: args.damaged };
+    let mut keep = Keep { newest, versions, drop_damaged: args.damaged, ..Keep::default() };
     keep.versions.extend(prune::kept_by_others(&*job.store, inventory, &keep));
     Ok(keep)
 }

@@ -1,12 +1,16 @@
 //! `show --writes`: how a checkpoint's bytes went out, by the size of the writes.
 //!
 //! Data: the write profile in the manifest -> shares of count, bytes and time, of all ranks
-//! together and of each.
+//! together, of each node and of each rank.
+//!
+//! What the node's agent has written counts for the rank that a shared segment is named after; only
+//! the sums of a node tell how its ranks' pieces were aggregated.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use standfast::{Manifest, human_bytes};
-use standfast_format::{Tally, WRITE_BOUNDS, WriteCount, Writes};
+use standfast_format::{Node, Tally, WRITE_BOUNDS, WriteCount, Writes};
 
+use crate::escape;
 use crate::failure::Result;
 use crate::output::{Align, Column, FAINT, Output, TITLE};
 
@@ -19,24 +23,46 @@ pub(crate) fn show(manifest: &Manifest, output: &Output) -> Result<()> {
     for rank in &manifest.writes {
         pieces.join(&rank.pieces);
         writes.join(&rank.writes);
-        records(rank, output)?;
+        records(json!({ "rank": rank.rank }), rank, output)?;
     }
     side("pieces handed to the write path", &pieces, output)?;
     side("writes to the medium", &writes, output)?;
-    ranks(&manifest.writes, output)
+    let nodes = nodes(manifest);
+    for (name, node) in &nodes {
+        records(json!({ "node": name }), node, output)?;
+    }
+    let of_node = |(name, node): &(String, Writes)| (escape::name(name), node.clone());
+    by("NODE", nodes.iter().map(of_node), output)?;
+    let of_rank = |rank: &Writes| (rank.rank.to_string(), rank.clone());
+    by("RANK", manifest.writes.iter().map(of_rank), output)
 }
 
-fn records(rank: &Writes, output: &Output) -> Result<()> {
-    for (side, tally) in [("pieces", &rank.pieces), ("writes", &rank.writes)] {
+/// The profile of each node: that of its ranks together.
+fn nodes(manifest: &Manifest) -> Vec<(String, Writes)> {
+    let of_node = |node: &Node| {
+        let first = node.ranks.first().copied().unwrap_or(standfast::Rank(0));
+        let mut sum = Writes::of(first);
+        for rank in manifest.writes.iter().filter(|one| node.ranks.contains(&one.rank)) {
+            sum.pieces.join(&rank.pieces);
+            sum.writes.join(&rank.writes);
+        }
+        (node.name.clone(), sum)
+    };
+    manifest.nodes.iter().map(of_node).collect()
+}
+
+/// `whose`: a rank or a node.
+fn records(whose: Value, profile: &Writes, output: &Output) -> Result<()> {
+    for (side, tally) in [("pieces", &profile.pieces), ("writes", &profile.writes)] {
         for (class, count) in used(tally) {
-            output.record(
-                "writes",
-                json!({
-                    "rank": rank.rank, "side": side,
-                    "from": from(class), "below": WRITE_BOUNDS.get(class),
-                    "count": count.count, "bytes": count.bytes, "ns": count.ns,
-                }),
-            )?;
+            let mut fields = whose.clone();
+            fields["side"] = json!(side);
+            fields["from"] = json!(from(class));
+            fields["below"] = json!(WRITE_BOUNDS.get(class));
+            fields["count"] = json!(count.count);
+            fields["bytes"] = json!(count.bytes);
+            fields["ns"] = json!(count.ns);
+            output.record("writes", fields)?;
         }
     }
     Ok(())
@@ -90,12 +116,22 @@ fn side(title: &str, tally: &Tally, output: &Output) -> Result<()> {
     output.table(&columns, used(tally).into_iter().map(row).collect())
 }
 
-fn ranks(all: &[Writes], output: &Output) -> Result<()> {
-    output.line(format_args!("\n{}", output.paint(TITLE, "by rank")))?;
-    let row = |rank: &Writes| {
-        let (pieces, writes) = (rank.pieces.total(), rank.writes.total());
+/// A table with a line for each rank or node.
+fn by(
+    what: &'static str,
+    all: impl Iterator<Item = (String, Writes)>,
+    output: &Output,
+) -> Result<()> {
+    let rows: Vec<(String, Writes)> = all.collect();
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let title = format!("by {}", what.to_lowercase());
+    output.line(format_args!("\n{}", output.paint(TITLE, title)))?;
+    let row = |(name, profile): (String, Writes)| {
+        let (pieces, writes) = (profile.pieces.total(), profile.writes.total());
         vec![
-            rank.rank.to_string(),
+            name,
             pieces.count.to_string(),
             human_bytes(pieces.bytes / pieces.count.max(1)),
             writes.count.to_string(),
@@ -105,7 +141,7 @@ fn ranks(all: &[Writes], output: &Output) -> Result<()> {
         ]
     };
     let columns = [
-        Column("RANK", Align::Right),
+        Column(what, Align::Right),
         Column("PIECES", Align::Right),
         Column("MEAN", Align::Right),
         Column("WRITES", Align::Right),
@@ -113,7 +149,7 @@ fn ranks(all: &[Writes], output: &Output) -> Result<()> {
         Column("BYTES", Align::Right),
         Column("TIME", Align::Right),
     ];
-    output.table(&columns, all.iter().map(row).collect())
+    output.table(&columns, rows.into_iter().map(row).collect())
 }
 
 fn share(part: u64, whole: u64) -> String {

@@ -42,7 +42,6 @@ const WRITTEN_SHARE_COW: usize = 32;
 pub(crate) struct Capturer {
     pub(super) config: Config,
     pub(super) rank: Rank,
-    ranks: usize,
     store: Arc<dyn Store>,
     pub(super) header: StoreHeader,
     pub(super) sharing: Sharing,
@@ -85,7 +84,6 @@ impl Capturer {
         let page_bytes = config.page.0 as usize;
         Self {
             rank: team.rank(),
-            ranks: team.size(),
             sharing: Sharing::new(config, team),
             agency: Agency::default(),
             watch: start_watch(config),
@@ -314,8 +312,8 @@ impl Capturer {
             page_bytes: self.config.page.0 as u32,
             created_ns: order.taken_ns,
         };
-        // A segment of the agent's holds a stream of every rank.
-        let streams = if self.agency.link.is_some() { self.ranks as u64 } else { 1 };
+        // A segment of the agent's holds a stream of every rank of its node.
+        let streams = if self.has_agent() { self.agency.ranks as u64 } else { 1 };
         let segment_bytes = (self.config.segment.0 / streams).max(self.config.block.0);
         let batch = match &self.agency.link {
             Some(link) => {

@@ -14,6 +14,9 @@
 //! failure of step 4 or 5 leaves in doubt what is there: then the store is asked, and where it
 //! does not answer, the doubt is kept.
 //!
+//! Where each node has an agent, it does step 1 for its ranks, and pledges; what its segments are and
+//! where each rank's pages lie in them is told in step 2 ([`super::pledged`]).
+//!
 //! Step 1 is a thread's work. The others need the ranks to talk: where any thread may do that it
 //! is the same thread's work, otherwise it is done inside the program's next collective call.
 
@@ -32,6 +35,7 @@ use standfast_restart::Inventory;
 use standfast_store::keep_signals_away;
 
 use super::draft::{Draft, Order};
+use super::pledged;
 use super::sink::{Pending, Ticket};
 use super::told::{Holdings, Told};
 use crate::error::{Error, Result};
@@ -69,23 +73,25 @@ pub(crate) struct CommitSettings {
 }
 
 /// A draft whose segments are durable, or could not be made so.
-struct Sealed {
-    order: Order,
-    sequence: u64,
-    started: Instant,
+pub(super) struct Sealed {
+    pub(super) order: Order,
+    pub(super) sequence: u64,
+    pub(super) started: Instant,
     /// Segments of this rank.
-    own: Vec<SegmentId>,
+    pub(super) own: Vec<SegmentId>,
     /// Segments of other ranks' same attempt.
-    foreign: Vec<SegmentId>,
-    regions: Vec<RegionImage>,
-    table: Vec<(SegmentId, Option<SegmentRef>)>,
-    stats: Stats,
-    segments: Result<Vec<SegmentRef>>,
+    pub(super) foreign: Vec<SegmentId>,
+    pub(super) regions: Vec<RegionImage>,
+    pub(super) table: Vec<(SegmentId, Option<SegmentRef>)>,
+    pub(super) stats: Stats,
+    pub(super) segments: Result<Vec<SegmentRef>>,
     /// What the segments were made of and how they were written.
-    pieces: Tally,
-    writes: Tally,
+    pub(super) pieces: Tally,
+    pub(super) writes: Tally,
     /// What this rank has to tell.
-    notes: Vec<String>,
+    pub(super) notes: Vec<String>,
+    /// Where streams are that this rank tells of, of a draft that the node's agent was to pledge.
+    pub(super) pledged: Option<Vec<StreamPlace>>,
 }
 
 /// What the thread hands back.
@@ -100,18 +106,21 @@ enum Step {
 /// What the thread is handed.
 pub(crate) enum Work {
     Draft(Box<Draft>),
-    /// A snapshot of this version, from which the draft is still to be made.
-    Snapshot(Version, TakeIn),
+    /// A snapshot of this version, from which the draft is still to be made; whether the agent
+    /// commits it then, so that no other rank waits for this one.
+    Snapshot(Version, TakeIn, bool),
 }
 
 /// Makes a draft of a snapshot, together with the other ranks where a thread may talk to them.
 pub(crate) type TakeIn = Box<dyn FnOnce(Option<&Team>) -> Result<Draft> + Send>;
 
 impl Work {
-    fn draft(self, team: Option<&Team>) -> std::result::Result<Draft, (Version, Error)> {
+    fn draft(self, team: Option<&Team>) -> std::result::Result<Draft, (Version, Error, bool)> {
         match self {
             Work::Draft(draft) => Ok(*draft),
-            Work::Snapshot(version, take_in) => take_in(team).map_err(|error| (version, error)),
+            Work::Snapshot(version, take_in, alone) => {
+                take_in(team).map_err(|error| (version, error, alone))
+            }
         }
     }
 }
@@ -149,6 +158,11 @@ impl Committer {
             .spawn(run)
             .expect("a thread can be started");
         Self { settings, drafts: Some(drafts), steps, thread: Some(thread) }
+    }
+
+    /// The stores of the job.
+    pub(crate) fn stores(&self) -> &Stores {
+        &self.settings.stores
     }
 
     /// Hands work over. The inventory travels along and comes back with the outcome.
@@ -221,12 +235,18 @@ impl CommitSettings {
     ) -> Step {
         let draft = match work.draft(team) {
             Ok(draft) => draft,
-            Err((version, error)) => {
-                return Step::Failed(version, error);
+            Err((version, error, true)) => {
+                let settled = self.settled(version, Vec::new(), Level::Local, Err(error));
+                return Step::Settled(Box::new(settled));
             }
+            Err((version, error, false)) => return Step::Failed(version, error),
         };
         let Draft { order, started, pending, foreign, regions, table, stats, notes } = draft;
         let settled = match pending {
+            Pending::Agent(ticket) if !self.stores.are_one() => {
+                let sealed = pledged::sealed(ticket, order, started, foreign, stats, notes);
+                return Step::Sealed(Box::new(sealed));
+            }
             Pending::Agent(ticket) => {
                 self.conclude_handed(order, ticket, foreign, notes, inventory)
             }
@@ -245,6 +265,7 @@ impl CommitSettings {
                     pieces: Tally::default(),
                     writes: Tally::default(),
                     notes,
+                    pledged: None,
                 };
                 seal(&mut sealed, pending);
                 return Step::Sealed(Box::new(sealed));
@@ -296,7 +317,7 @@ impl CommitSettings {
 
     /// The news that a snapshot could not be taken in. Collective: the others have come to step 2.
     fn fail(&self, team: &Team, version: Version, error: Error) -> Settled {
-        let told = team.gather_all::<Vec<SegmentRef>>(Err(error.clone()));
+        let told = team.gather_all::<(Vec<SegmentRef>, Vec<StreamPlace>)>(Err(error.clone()));
         let error = told.err().unwrap_or(error);
         self.settled(version, Vec::new(), Level::Local, Err(error))
     }
@@ -311,9 +332,26 @@ impl CommitSettings {
         let version = order.version;
         let own = std::mem::take(&mut sealed.own);
         let own_notes = std::mem::take(&mut sealed.notes);
-        let discard = || self.publisher.discard(version, order.attempt, team.rank(), &own);
+        let pledged = sealed.pledged.take();
+        let is_pledged = pledged.is_some();
+        let discard = || {
+            if is_pledged {
+                // First: it must not name what is gone.
+                pledged::forget(&*self.publisher.store, order);
+            }
+            self.publisher.discard(version, order.attempt, team.rank(), &own);
+        };
         let segments = std::mem::replace(&mut sealed.segments, Ok(Vec::new()));
-        let segments = team.gather_all(segments).inspect_err(|_| discard())?;
+        let told = segments.map(|segments| (segments, pledged.unwrap_or_default()));
+        let told = team.gather_all(told).inspect_err(|error| {
+            // Ranks that cannot be asked may be dead; what all nodes have pledged counts then.
+            if !is_pledged || !matches!(error, Error::Comm(_)) {
+                discard();
+            }
+        })?;
+        let (segments, places): (Vec<_>, Vec<_>) = told.into_iter().unzip();
+        let (segments, places) = (segments.concat(), places.concat());
+        let placed = pledged::place(&mut sealed, &segments, &places);
 
         failpoint::pass("commit.before_image");
         let place = (sealed.sequence, team.size() as u32);
@@ -323,8 +361,7 @@ impl CommitSettings {
         let rank = team.rank();
         let draft =
             standfast_commit::Draft { rank, regions, table, stats, started, pieces, writes };
-        let part = self.publisher.write_image(order, draft, &segments.concat());
-        let part = part.map_err(Error::from);
+        let part = placed.and_then(|()| Ok(self.publisher.write_image(order, draft, &segments)?));
         let own_error = part.as_ref().err().cloned();
         let parts = team.gather_first(part)?;
         let written = parts.map(|parts| self.write_manifest(order, place, parts, inventory));
@@ -345,11 +382,18 @@ impl CommitSettings {
         if !self.stores.are_one() {
             (removed, notes) = self.finish_others(team, version, replaced, inventory)?;
         }
+        if is_pledged {
+            // What stays is void all the same.
+            let _ = self.stores.lead(|| {
+                pledged::forget(&*self.publisher.store, order);
+                Ok(())
+            });
+        }
         let manifest = inventory.checkpoint(version)?;
         let mut report = Report::of(manifest, self.publisher.page_bytes);
         report.notes = own_notes.into_iter().chain(notes).collect();
         let segments = manifest.segments.clone();
-        Ok(Committed { segments, removed, places: Vec::new(), report })
+        Ok(Committed { segments, removed, places, report })
     }
 
     /// Steps 4 and 5 where nodes have stores of their own.

@@ -7,6 +7,8 @@
 //! A rank numbers its new pages in *streams*; the agent writes the streams of all ranks into shared
 //! segments and tells afterwards where each lies. Catalog, index over all ranks and positions go on
 //! naming pages by stream; the *aliases* turn a stream into its segment when an image is described.
+//! Where nodes have stores of their own each has its agent, which makes its node's part durable; the
+//! ranks commit ([`super::pledged`]).
 //!
 //! Invariants:
 //! - All ranks have the same aliases: each is told those of all.
@@ -18,20 +20,26 @@ use std::sync::Arc;
 
 use standfast_agent::{HandOver, Link, Settled, StreamPlace};
 use standfast_commit::{Moved, relocate};
-use standfast_format::{Digest, Image, Rank, SegmentId, SegmentRef};
+use standfast_format::{AttemptId, Image, SegmentId};
 
 use super::capture::Capturer;
 use super::draft::{Draft, elapsed_ns};
+use super::pledged::unplaced;
 use super::sharing::Sharing;
-use super::sink::{Pending, Stage, Ticket};
+use super::sink::{Pending, Stage, Ticket, Unplaced};
 use crate::config::Mode;
 use crate::error::{Error, Result};
+use crate::stores::Stores;
 use crate::team::Team;
 
 /// The agent's part of what capturing remembers.
 #[derive(Default)]
 pub(crate) struct Agency {
     pub(super) link: Option<Arc<Link>>,
+    /// Ranks that share the agent's pool and segments.
+    pub(super) ranks: usize,
+    /// Whether those are all ranks of the job: then the agent commits.
+    is_whole: bool,
     /// Streams of earlier checkpoints: segment and first slot.
     aliases: HashMap<SegmentId, (SegmentId, u32)>,
 }
@@ -57,8 +65,22 @@ impl Agency {
 
 impl Capturer {
     /// Takes the node's agent for what is captured from now on.
-    pub(crate) fn use_agent(&mut self, link: Link) {
+    pub(crate) fn use_agent(&mut self, link: Link, stores: &Stores) {
         self.agency.link = Some(Arc::new(link));
+        self.agency.ranks = stores.own_ranks().len();
+        self.agency.is_whole = stores.are_one();
+    }
+
+    /// Whether the agent commits what is captured: ranks need not talk about it any more.
+    pub(super) fn agent_commits(&self) -> bool {
+        self.has_agent() && self.agency.is_whole
+    }
+
+    /// Tells the agent that this rank has no part in an attempt.
+    pub(super) fn give_up(&self, attempt: AttemptId) {
+        if let Some(link) = &self.agency.link {
+            link.abort(attempt);
+        }
     }
 
     /// Notes that the agent is not used although it was asked for.
@@ -96,7 +118,9 @@ impl Capturer {
         };
         let Pending::Agent(ticket) = &mut draft.pending else { return };
         ticket.stage = match part {
-            Ok(part) => {
+            Ok((part, image)) => {
+                let streams = part.streams.clone();
+                ticket.unplaced = (!self.agency.is_whole).then_some(Unplaced { image, streams });
                 ticket.link.hand_over(part);
                 Stage::HandedOver
             }
@@ -104,7 +128,7 @@ impl Capturer {
         };
     }
 
-    fn describe_part(&self, draft: &mut Draft) -> Result<HandOver> {
+    fn describe_part(&self, draft: &mut Draft) -> Result<(HandOver, Image)> {
         let (mut moved, mut streams) = (HashMap::new(), Vec::new());
         let mut segments = Vec::with_capacity(draft.table.len());
         for (id, known) in &draft.table {
@@ -113,7 +137,7 @@ impl Capturer {
             match (alias, target, known) {
                 (Some((_, first_slot)), Some(segment), _) => {
                     moved.insert(*id, Moved { segment: *segment, first_slot: *first_slot });
-                    segments.push(unplaced(*id, self.rank));
+                    segments.push(unplaced(*id));
                 }
                 (Some((segment, _)), None, _) => {
                     return Err(Error::Unsealed { segment: *segment });
@@ -121,7 +145,7 @@ impl Capturer {
                 (None, _, Some(known)) => segments.push(*known),
                 (None, _, None) => {
                     streams.push(*id);
-                    segments.push(unplaced(*id, self.rank));
+                    segments.push(unplaced(*id));
                 }
             }
         }
@@ -134,20 +158,16 @@ impl Capturer {
             segments,
             regions: std::mem::take(&mut draft.regions),
         };
-        relocate(&mut image, &moved)?;
-        Ok(HandOver {
+        relocate(&mut image.segments, &mut image.regions, &moved)?;
+        let part = HandOver {
             order: draft.order,
             image: image.encode().0,
             streams,
             stats: draft.stats,
             elapsed_ns: elapsed_ns(draft.started),
-        })
+        };
+        Ok((part, image))
     }
-}
-
-/// A stream in a segment table: where it ends up is not known yet, or not here.
-fn unplaced(id: SegmentId, rank: Rank) -> SegmentRef {
-    SegmentRef { id, rank, slots: u32::MAX, file_bytes: 0, index: Digest([0; 32]) }
 }
 
 impl Ticket {

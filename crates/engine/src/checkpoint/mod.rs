@@ -25,6 +25,7 @@ pub(crate) mod commit;
 mod describe;
 pub(crate) mod draft;
 mod handing;
+mod pledged;
 mod sharing;
 mod sink;
 pub(crate) mod snapshot;

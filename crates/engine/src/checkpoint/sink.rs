@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use standfast_agent::Link;
-use standfast_format::{AttemptId, SegmentId};
+use standfast_format::{AttemptId, Image, SegmentId};
 use standfast_pack::Batch;
 
 use crate::error::{Error, Result};
@@ -81,7 +81,7 @@ impl Sink<'_> {
             Sink::Agent(batch, link, attempt) => {
                 let standfast_agent::Handed { streams, pages } = batch.finish();
                 let stage = Stage::Captured;
-                Pending::Agent(Ticket { link, attempt, streams, pages, stage })
+                Pending::Agent(Ticket { link, attempt, streams, pages, stage, unplaced: None })
             }
         }
     }
@@ -109,6 +109,15 @@ pub(crate) struct Ticket {
     streams: Vec<SegmentId>,
     pages: u64,
     pub(super) stage: Stage,
+    /// Where the ranks commit: this rank's image, in which streams of this attempt stand by id.
+    pub(super) unplaced: Option<Unplaced>,
+}
+
+/// An image in which streams of this attempt stand by id.
+pub(super) struct Unplaced {
+    pub(super) image: Image,
+    /// Those streams, of any rank.
+    pub(super) streams: Vec<SegmentId>,
 }
 
 /// How far a ticket has come.

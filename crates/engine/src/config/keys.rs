@@ -414,7 +414,7 @@ pub const KEYS: &[Key] = &[
     },
     Key {
         name: "pool",
-        help: "Memory for captured pages on their way to the store, of each rank, or with write = wag-dbi of all ranks of a node together; at least four blocks",
+        help: "Memory for captured pages on their way to the store, of each rank; with write = wag-dbi a value that is set is for all ranks of a node together, and the default for each; at least four blocks",
         default: "64MiB",
         set: |config, text| assign(&mut config.pool, text),
         show: |config| config.pool.to_string(),

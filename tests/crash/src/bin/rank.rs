@@ -1,28 +1,31 @@
 //! A rank, or the agent, of the tests that kill them.
 //!
 //! ```text
-//! crash-rank rank DIR SEED MEETING RANK     one rank; MEETING: directory where ranks find each other
+//! crash-rank rank DIR SEED NODES CAPTURE MEETING RANK    MEETING: where ranks find each other
 //! crash-rank agent start|run ...            the agent, as ranks start it
 //! ```
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use standfast_crash_tests::node::{Node, RANKS};
+use standfast_crash_tests::node::{Jobs, RANKS};
 use standfast_testkit::Processes;
 
 fn main() -> anyhow::Result<ExitCode> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     match words.as_slice() {
         [verb, rest @ ..] if verb == "agent" => Ok(standfast_agent::command(rest)),
-        [verb, dir, seed, meeting, rank] if verb == "rank" => {
-            let node = Node {
+        [verb, dir, seed, nodes, capture, meeting, rank] if verb == "rank" => {
+            let jobs = Jobs {
                 dir: PathBuf::from(dir),
                 command: std::env::current_exe()?,
                 seed: seed.parse()?,
+                nodes: nodes.parse()?,
+                capture: capture.clone(),
+                drains: Path::new(dir).join("global").is_dir(),
             };
             let comm = Processes::meet(Path::new(meeting), rank.parse()?, RANKS)?;
-            node.live(&comm)?;
+            jobs.live(&comm)?;
             Ok(ExitCode::SUCCESS)
         }
         _ => anyhow::bail!("crash-rank: {words:?} is no command"),

@@ -58,10 +58,6 @@ impl Capturer {
             return Ok(None);
         }
         let started = Instant::now();
-        if self.has_agent() && team.size() > 1 {
-            self.note_stop("the node's agent takes what all ranks have agreed on");
-            return Ok(None);
-        }
         // The same on all ranks: they have agreed on the settings it follows from.
         if let Some(why) = self.sharing.needs_stop(team) {
             self.note_stop(why);

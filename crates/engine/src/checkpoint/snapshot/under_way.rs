@@ -31,9 +31,10 @@ impl UnderWay {
         let (back, receiver) = bounded(1);
         let taken = Arc::new(Taking::default());
         let version = frozen.order.version;
+        let alone = capturer.agent_commits();
         let end = End { taken: Arc::clone(&taken) };
         let work = move |team: Option<&Team>| take_in(frozen, capturer, team, &back, end);
-        (Work::Snapshot(version, Box::new(work)), Self { capturer: receiver, taken })
+        (Work::Snapshot(version, Box::new(work), alone), Self { capturer: receiver, taken })
     }
 
     /// Waits until no memory is read any more.
@@ -68,9 +69,14 @@ fn take_in(
     back: &Sender<Capturer>,
     end: End,
 ) -> Result<Draft> {
+    let attempt = frozen.order.attempt;
     let taking = AssertUnwindSafe(|| capturer.take_in(frozen, team));
     let draft = catch_unwind(taking).unwrap_or(Err(Error::Broken { what: "taking a snapshot in" }));
     drop(end);
+    if draft.is_err() {
+        // Other ranks may be waiting for what the agent makes of it.
+        capturer.give_up(attempt);
+    }
     // Somebody waits for it, unless the job is being dropped.
     let _ = back.send(capturer);
     draft

@@ -1,0 +1,115 @@
+//! The agent finishes a drain although its job was killed, and also if it was itself.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use standfast_agent::{Place, Status};
+use standfast_crash_tests::node::{Jobs, RANKS};
+use standfast_crash_tests::report::Line;
+use standfast_store::{DirStore, Lock, Options, Store};
+
+const EXE: &str = env!("CARGO_BIN_EXE_crash-rank");
+/// Long enough for a machine that has other things to do.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A job that drains, in a directory of its own.
+fn jobs(dir: &Path) -> Jobs {
+    let jobs = Jobs {
+        dir: dir.to_owned(),
+        command: EXE.into(),
+        seed: 7,
+        nodes: 1,
+        capture: "stop".into(),
+        drains: true,
+    };
+    std::fs::create_dir(jobs.global()).unwrap();
+    jobs
+}
+
+/// Runs the job until every rank has returned from so many checkpoints, then kills all ranks.
+fn live_until(jobs: &Jobs, returned: u64) {
+    let meeting = tempfile::tempdir().unwrap();
+    let start = |rank: usize| -> Child {
+        let mut command = Command::new(EXE);
+        command.arg("rank").arg(&jobs.dir).arg(jobs.seed.to_string()).args(["1", "stop"]);
+        command.arg(meeting.path()).arg(rank.to_string());
+        command.stdout(Stdio::piped()).stdin(Stdio::null()).spawn().expect("it can be started")
+    };
+    let mut ranks: Vec<Child> = (0..RANKS).map(start).collect();
+    let mut outs = Vec::new();
+    for rank in &mut ranks {
+        let mut out = BufReader::new(rank.stdout.take().expect("it is piped"));
+        while Line::parse(&next_line(&mut out)) != Some(Line::Returned(returned)) {}
+        // Kept: nobody shall die of a closed pipe before it is killed.
+        outs.push(out);
+    }
+    for rank in &mut ranks {
+        rank.kill().unwrap();
+        let ended = rank.wait().unwrap();
+        assert!(!ended.success(), "it was killed");
+    }
+}
+
+/// # Panics
+/// If there is none: the rank has ended by itself.
+fn next_line(out: &mut impl BufRead) -> String {
+    let mut line = String::new();
+    let bytes = out.read_line(&mut line).expect("a rank tells text");
+    assert!(bytes > 0, "a rank has ended by itself");
+    line.trim_end().to_owned()
+}
+
+fn wait_for(place: &Place, what: &str, is_so: impl Fn(&Status) -> bool) {
+    let began = Instant::now();
+    loop {
+        let status = standfast_agent::status(place);
+        if status.as_ref().is_ok_and(&is_so) {
+            return;
+        }
+        assert!(began.elapsed() < PATIENCE, "{what} does not come: {status:?}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn the_drain_of_a_killed_job_is_finished() {
+    let dir = tempfile::tempdir().unwrap();
+    let jobs = jobs(dir.path());
+    live_until(&jobs, 3);
+    let place = &jobs.places()[0];
+    wait_for(place, "the end of the drain", |status| status.drains.is_empty());
+    let newest = jobs.check_global(3);
+    // Another life, another kill; the agent is the same.
+    live_until(&jobs, newest + 2);
+    wait_for(place, "the end of the second drain", |status| status.drains.is_empty());
+    assert!(jobs.check_global(newest + 2) >= newest + 2);
+    standfast_agent::stop(place, true).unwrap();
+}
+
+#[test]
+fn an_agent_that_was_killed_leaves_the_drain_to_the_next() {
+    let dir = tempfile::tempdir().unwrap();
+    let jobs = jobs(dir.path());
+    // Somebody else drains, so it seems: the agent's drain has to wait.
+    let store = DirStore::open(jobs.dir.join("store/job"), &Options::default()).unwrap();
+    let other = store.lock(Lock::Drain).unwrap();
+    live_until(&jobs, 2);
+    let place = &jobs.places()[0];
+    let waits = |status: &Status| {
+        status.sessions.is_empty() && status.drains.iter().any(|drain| drain.waits_for.is_some())
+    };
+    wait_for(place, "a drain that waits", waits);
+    let pid = standfast_agent::status(place).unwrap().pid;
+    kill_process(Pid::from_raw(pid as i32).unwrap(), Signal::KILL).unwrap();
+    drop(other);
+    assert!(!jobs.global().join("job/manifests").exists(), "nothing has arrived");
+    let dir = place.dir().to_str().unwrap();
+    let words = ["agent", "start", "--dir", dir, "--idle", "20000ms"];
+    assert!(Command::new(EXE).args(words).status().unwrap().success());
+    wait_for(place, "the end of the drain", |status| status.drains.is_empty());
+    jobs.check_global(2);
+    standfast_agent::stop(place, true).unwrap();
+}
