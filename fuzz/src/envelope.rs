@@ -17,6 +17,7 @@ const FOOTER_CHECK_BYTES: usize = 16;
 pub(crate) enum Sort {
     Store,
     Manifest,
+    Pledge,
     Image,
     SegmentHeader,
     SegmentIndex,
@@ -27,6 +28,7 @@ impl Sort {
         match self {
             Sort::Store => b"SFSTORE\0",
             Sort::Manifest => b"SFMANIF\0",
+            Sort::Pledge => b"SFPLEDG\0",
             Sort::Image => b"SFIMAGE\0",
             Sort::SegmentHeader => b"SFSEGMT\0",
             Sort::SegmentIndex => b"SFINDEX\0",

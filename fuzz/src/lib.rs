@@ -14,7 +14,7 @@ pub mod seed;
 mod whole_store;
 
 use standfast_format::{
-    CodecKind, FilterKind, Image, Manifest, SegmentFooter, SegmentHeader, SegmentIndex,
+    CodecKind, FilterKind, Image, Manifest, Pledge, SegmentFooter, SegmentHeader, SegmentIndex,
     StoreHeader, name,
 };
 use standfast_reduce::{BlockDecoder, BlockEncoder, CodecSpec, FilterChoice, float};
@@ -37,6 +37,16 @@ pub fn manifest(data: &[u8]) {
     if let Ok(manifest) = Manifest::decode(&bytes) {
         assert!(manifest.images.iter().all(|image| manifest.image(image.rank) == Some(image)));
         assert_eq!(Manifest::decode(&manifest.encode()), Ok(manifest));
+    }
+}
+
+/// A pledge.
+pub fn pledge(data: &[u8]) {
+    let Some(bytes) = envelope::open(Sort::Pledge, data) else { return };
+    if let Ok(pledge) = Pledge::decode(&bytes) {
+        let segments = pledge.segments.len();
+        assert!(pledge.streams.iter().all(|stream| (stream.segment as usize) < segments));
+        assert_eq!(Pledge::decode(&pledge.encode()), Ok(pledge));
     }
 }
 
@@ -88,6 +98,9 @@ pub fn names(data: &[u8]) {
     }
     if let Some((version, attempt, rank)) = name::parse_image(text) {
         assert_eq!(name::image(version, attempt, rank), text);
+    }
+    if let Some((version, attempt)) = name::parse_pledge(text) {
+        assert_eq!(name::pledge(version, attempt), text);
     }
     if let Some(id) = name::parse_segment(text) {
         assert_eq!(name::segment(id), text);
