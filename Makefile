@@ -14,14 +14,14 @@ demo: deps-build ## A solver is killed, restarted, and ends with the same bits
 	$(CARGO) build --locked --release -q -p standfast-cli
 	@./target/release/standfast demo
 
-test: deps-test lint unit doc audit fuzz ## Everything that CI runs
+test: deps-test lint unit doc fuzz ## Everything that CI runs
 	@echo "make test: all passed"
 
 lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -q -- -D warnings
 
-unit: ## Unit, property, conformance, command, crash and C tests
+unit: ## Unit, property, conformance, command, crash and C tests, and the audit
 	$(CARGO) test --locked --workspace -q
 
 doc: ## The Rust reference, with broken links as errors
@@ -30,7 +30,7 @@ doc: ## The Rust reference, with broken links as errors
 fuzz: deps-test ## Every decoder, FUZZ_SECONDS each
 	fuzz/run.sh $(FUZZ_SECONDS)
 
-audit: ## Licences, sources, pins and duplicates of dependencies; offline
+audit: ## Licences, sources, pins and duplicates of dependencies, as a table; offline
 	$(CARGO) run --locked -q -p audit
 
 bench: deps-build ## This machine's ceilings and what each stage reaches of them

@@ -22,10 +22,10 @@ done
 RUSTFLAGS="$coverage --cfg fuzzing -Cdebug-assertions" \
     cargo build --locked --release --quiet --target "$host" --bins
 
-failed=0
-for target in "${targets[@]}"; do
+# One target; prints its line, fails if something broke.
+fuzz() {
+    local target=$1 log="artifacts/$1.log" runs coverage
     mkdir -p "corpus/$target" "artifacts/$target"
-    log="artifacts/$target.log"
     if STANDFAST_TEST_SEEDS="corpus/$target" "$out/$host/release/$target" "corpus/$target" \
         -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -max_len=16384 \
         -artifact_prefix="artifacts/$target/" >"$log" 2>&1; then
@@ -33,9 +33,11 @@ for target in "${targets[@]}"; do
         coverage=$(grep -o 'cov: [0-9]*' "$log" | tail -1)
         printf '%-16s %9s runs  %s\n' "$target" "$runs" "$coverage"
     else
-        failed=1
-        printf '%-16s FAILED, see fuzz/%s\n' "$target" "$log"
-        tail -30 "$log"
+        printf '%-16s FAILED, see fuzz/%s\n%s\n' "$target" "$log" "$(tail -30 "$log")"
+        return 1
     fi
-done
-exit $failed
+}
+export -f fuzz
+export seconds out host
+# A target runs on one core.
+printf '%s\0' "${targets[@]}" | xargs -0 -P "$(nproc)" -I{} bash -c 'fuzz {}'

@@ -18,9 +18,7 @@ use comfy_table::{Table, presets};
 use tree::Tree;
 
 fn main() -> anyhow::Result<ExitCode> {
-    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
-    let lock = std::fs::read_to_string(format!("{root}/Cargo.lock")).context("Cargo.lock")?;
-    let tree = Tree::parse(&metadata(root)?, &lock)?;
+    let tree = tree()?;
     println!("{}", table(&tree));
     let findings = rules::check(&tree);
     for finding in &findings {
@@ -31,6 +29,13 @@ fn main() -> anyhow::Result<ExitCode> {
     }
     println!("audit: {} packages, all within the policy", tree.packages.len());
     Ok(ExitCode::SUCCESS)
+}
+
+/// This project's dependencies.
+fn tree() -> anyhow::Result<Tree> {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+    let lock = std::fs::read_to_string(format!("{root}/Cargo.lock")).context("Cargo.lock")?;
+    Tree::parse(&metadata(root)?, &lock)
 }
 
 /// Asks cargo, for this platform only: others' packages need not be here.
@@ -72,4 +77,16 @@ fn table(tree: &Tree) -> Table {
         table.add_row([licence, &names.len().to_string(), names[0]]);
     }
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What `make audit` shows in full, as a part of all tests.
+    #[test]
+    fn the_project_is_within_its_policy() {
+        let findings = rules::check(&tree().unwrap());
+        assert!(findings.is_empty(), "{}", findings.join("\n"));
+    }
 }

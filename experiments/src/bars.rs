@@ -9,8 +9,8 @@ use standfast_measure::{Bar, Better, Setting};
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Only these capabilities: A spine, B deduplication across ranks, C capture, D the write path,
-    /// E the ring, G models and planner (others follow as they are built)
-    #[arg(long, value_delimiter = ',', value_parser = ["A", "B", "C", "D", "E", "G"])]
+    /// E the ring, G models and planner, H side by side (others follow as they are built)
+    #[arg(long, value_delimiter = ',', value_parser = ["A", "B", "C", "D", "E", "G", "H"])]
     only: Vec<String>,
     /// Fewer repetitions and random machines: under a minute per letter
     #[arg(long)]
@@ -64,6 +64,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if wanted("G") {
         let bars = standfast_model::bars::bars(args.quick).context("checking the models")?;
         bars.iter().map(of_model).for_each(&mut each);
+    }
+    if wanted("H") {
+        crate::compare::bars::bars(args.quick, &args.dir, &mut each)
+            .context("comparing side by side")?;
     }
     if missed > 0 && !args.json {
         println!("{missed} not met");

@@ -5,6 +5,7 @@
 
 mod aggregation;
 mod bars;
+mod compare;
 mod dedup;
 mod kill;
 mod mpi;
@@ -33,6 +34,7 @@ enum Experiment {
     DedupStencil(dedup::stencil::Args),
     DedupCorpus(dedup::corpus::Args),
     KillRanks(kill::Args),
+    Compare(compare::Args),
     Aggregation(aggregation::Args),
     AggregationRank(aggregation::rank::Args),
     /// Be the agent of an experiment
@@ -56,6 +58,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Experiment::DedupStencil(args) => dedup::stencil::run(&args),
         Experiment::DedupCorpus(args) => dedup::corpus::run(&args),
         Experiment::KillRanks(args) => kill::run(&args),
+        Experiment::Compare(args) => compare::run(&args),
         Experiment::MpiRank(args) => mpi::rank::run(&args),
         Experiment::Pipeline(args) => pipeline::run(&args),
         Experiment::Star(args) => ring::star::run(&args),

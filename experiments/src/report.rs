@@ -54,6 +54,13 @@ impl Report {
         self.record("note", experiment, &note, || text.to_owned());
     }
 
+    /// Tells what the next lines are about; in JSON every line says that itself.
+    pub(crate) fn heading(&self, text: &str) {
+        if !self.json {
+            println!("{text}");
+        }
+    }
+
     /// Draws a figure, if plots are wanted.
     pub(crate) fn draw(&self, chart: &Chart) -> anyhow::Result<()> {
         let Some(dir) = &self.plots else { return Ok(()) };

@@ -6,6 +6,7 @@ use serde_json::json;
 use standfast_comm::Comm;
 
 use super::{Library, life};
+use crate::compare;
 use crate::dedup::{names::unique, pace};
 
 /// One rank of an experiment.
@@ -35,6 +36,8 @@ enum Part {
     },
     /// A job that is to be killed
     Life(life::Args),
+    /// One way of saving and loading
+    Compare(compare::rank::Args),
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
@@ -50,6 +53,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             }
         }
         Part::Life(args) => life::run(args, &world)?,
+        Part::Compare(args) => compare::rank::run(args, &world)?,
     }
     Ok(())
 }
