@@ -24,6 +24,9 @@ pub(crate) struct Args {
     /// MiB of memory to protect
     #[arg(long, default_value_t = 1024)]
     mib: usize,
+    /// Seed of the random machines of G
+    #[arg(long, default_value_t = standfast_model::bars::SEED)]
+    seed: u64,
     /// Directory of the corpus of real pages
     #[arg(long, env = "STANDFAST_CORPUS", value_name = "DIR")]
     corpus: Option<PathBuf>,
@@ -62,7 +65,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         crate::ring::bars::bars(rounds, &mut each).context("encoding on a ring")?;
     }
     if wanted("G") {
-        let bars = standfast_model::bars::bars(args.quick).context("checking the models")?;
+        let bars =
+            standfast_model::bars::bars(args.quick, args.seed).context("checking the models")?;
         bars.iter().map(of_model).for_each(&mut each);
     }
     if wanted("H") {

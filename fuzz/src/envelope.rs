@@ -16,6 +16,7 @@ const FOOTER_CHECK_BYTES: usize = 16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sort {
     Store,
+    Drains,
     Manifest,
     Pledge,
     Image,
@@ -27,6 +28,7 @@ impl Sort {
     fn mark(self) -> &'static [u8; 8] {
         match self {
             Sort::Store => b"SFSTORE\0",
+            Sort::Drains => b"SFDRAIN\0",
             Sort::Manifest => b"SFMANIF\0",
             Sort::Pledge => b"SFPLEDG\0",
             Sort::Image => b"SFIMAGE\0",

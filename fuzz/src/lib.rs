@@ -14,8 +14,8 @@ pub mod seed;
 mod whole_store;
 
 use standfast_format::{
-    CodecKind, FilterKind, Image, Manifest, Pledge, SegmentFooter, SegmentHeader, SegmentIndex,
-    StoreHeader, name,
+    CodecKind, Drains, FilterKind, Image, Manifest, Pledge, SegmentFooter, SegmentHeader,
+    SegmentIndex, StoreHeader, name,
 };
 use standfast_reduce::{BlockDecoder, BlockEncoder, CodecSpec, FilterChoice, float};
 
@@ -28,6 +28,15 @@ pub fn store_header(data: &[u8]) {
     let Some(bytes) = envelope::open(Sort::Store, data) else { return };
     if let Ok(header) = StoreHeader::decode(&bytes) {
         assert!(StoreHeader::decode(&header.encode()) == Ok(header));
+    }
+}
+
+/// What drains told.
+pub fn drains(data: &[u8]) {
+    let Some(bytes) = envelope::open(Sort::Drains, data) else { return };
+    if let Ok(drains) = Drains::decode(&bytes) {
+        assert!(drains.since(drains.count).is_empty());
+        assert_eq!(Drains::decode(&drains.encode()), Ok(drains));
     }
 }
 

@@ -5,7 +5,9 @@
 
 use std::path::Path;
 
-use standfast_format::{CodecKind, SEGMENT_FOOTER_BYTES, SEGMENT_HEADER_BYTES, SegmentFooter};
+use standfast_format::{
+    Arrival, CodecKind, Drains, SEGMENT_FOOTER_BYTES, SEGMENT_HEADER_BYTES, SegmentFooter, Version,
+};
 use standfast_reduce::float;
 
 use crate::envelope::{AS_IT_IS, BODY, body};
@@ -25,6 +27,7 @@ pub fn plant(target: &str) {
 fn seeds(target: &str) -> Vec<Vec<u8>> {
     match target {
         "store_header" => framed(objects("store")),
+        "drains" => drains_seeds(),
         "manifest" => framed(objects("manifests/")),
         "image" => framed(objects("images/")),
         "segment_header" => framed(objects("segments/").map(|b| &b[..SEGMENT_HEADER_BYTES])),
@@ -37,6 +40,17 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
         // Damage starts from nothing: the empty list of edits.
         _ => vec![vec![0], vec![7; 64]],
     }
+}
+
+fn drains_seeds() -> Vec<Vec<u8>> {
+    let mut drains = Drains::default();
+    for number in 1..=3 {
+        let (from_bytes, to_bytes) = (number << 30, number << 29);
+        let version = Version(number);
+        drains.push(Arrival { version, from_bytes, to_bytes, elapsed_ns: 1 << 33, arrived_ns: 7 });
+    }
+    let frame = drains.encode();
+    vec![with(&[AS_IT_IS], &frame), with(&[BODY], body(&frame))]
 }
 
 fn objects(prefix: &str) -> impl Iterator<Item = &'static [u8]> {

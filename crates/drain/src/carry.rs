@@ -8,6 +8,7 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::time::Duration;
 
 use standfast_format::{
     ImageRef, Kind, Level, Manifest, SegmentId, SegmentRef, StoreHeader, Version, name,
@@ -19,6 +20,7 @@ use standfast_store::{Lock, LockGuard, Store};
 
 use crate::error::{Error, Result};
 use crate::flow::Flow;
+use crate::record;
 use crate::segment;
 
 /// How blocks are encoded on their way.
@@ -199,6 +201,13 @@ impl<'a> Drain<'a> {
         let manifest = Manifest { level: self.level, images, segments, ..manifest.clone() };
         self.to.put(&name::manifest(manifest.version, self.level), &manifest.encode())?;
         Ok(())
+    }
+
+    /// Leaves a note of what arrived in the local store.
+    pub(crate) fn note(&self, carried: &Carried, elapsed: Duration) {
+        if self.level == Level::Global {
+            record::note(self.from, carried, elapsed);
+        }
     }
 
     fn put_header(&self) -> Result<()> {

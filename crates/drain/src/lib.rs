@@ -15,12 +15,13 @@
 //! - What a dead drain left is used again after it was compared with the local index: a drain is
 //!   resumed, not begun again, at the first segment that is missing.
 //! - Every page is verified before it is sent. Damage stays where it is.
-//! - The source is only read. The checkpoint that is carried is locked against pruning.
+//! - The source is only read, but for the record of what arrived. The checkpoint that is carried is locked against pruning.
 
 mod carry;
 mod error;
 mod flow;
 pub mod policy;
+mod record;
 mod run;
 mod segment;
 

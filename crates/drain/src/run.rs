@@ -99,7 +99,11 @@ impl Drain<'_> {
         let go_on =
             |rest: u64| !others || policy::in_time(&[rest, 0], flow.pace(), left()) == Some(0);
         match self.carry_while(due[at], flow, &go_on) {
-            Ok(carried) => tell(Event::Arrived(carried, began.elapsed())),
+            Ok(carried) => {
+                let elapsed = began.elapsed();
+                self.note(&carried, elapsed);
+                tell(Event::Arrived(carried, elapsed));
+            }
             Err(error) if is_of_this_one(&error) => {
                 passed.insert(due[at].attempt);
                 tell(Event::PassedOver(due[at].version, &error));

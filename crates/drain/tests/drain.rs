@@ -9,7 +9,7 @@ use standfast_drain::policy::Policy;
 use standfast_drain::{Carried, Drain, Encoding, Error, Event, Flow, Progress, Until, lack};
 use standfast_format::name;
 use standfast_reduce::FilterChoice;
-use standfast_restart::{Inventory, check_segment};
+use standfast_restart::{Inventory, check_segment, read_drains};
 use standfast_store::{DirStore, Lock, ObjectStore, Options, Store};
 use tempfile::TempDir;
 
@@ -110,6 +110,28 @@ fn the_newest_arrives_whole_and_another_machine_restarts_from_it() {
     unsafe { job.protect("state", state.as_mut_ptr().cast(), 8 * WORDS, 8) }.unwrap();
     assert_eq!(job.restart(None).unwrap().version, Version(4));
     assert!(state == program.state);
+}
+
+#[test]
+fn the_local_store_is_told_what_arrived_and_a_damaged_record_harms_nobody() {
+    let mut program = Program::new();
+    program.run(1..=3);
+    let (local, global) = (program.store(), ObjectStore::in_memory().unwrap());
+    assert!(read_drains(&*local).is_none());
+    let carried = drain(&*local, &global, Policy::Newest);
+    let told = read_drains(&*local).unwrap();
+    assert_eq!((told.count, told.last.len()), (1, 1));
+    let arrival = told.last[0];
+    assert_eq!((arrival.version, arrival.to_bytes), (Version(3), carried[0].to_bytes));
+    assert!(arrival.elapsed_ns > 0 && arrival.arrived_ns > 0);
+    assert!(read_drains(&global).is_none(), "it is told where the program is");
+
+    program.run(4..=4);
+    assert_eq!(read_drains(&*local).unwrap().count, 1, "a job leaves it alone");
+    local.put(name::DRAINS, b"noise").unwrap();
+    assert_eq!(drain(&*local, &global, Policy::Newest).len(), 1);
+    assert_eq!(read_drains(&*local).unwrap().count, 1, "it begins anew");
+    assert_eq!(check(&global), [4, 3]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! When the next checkpoint is due: never, after a fixed time, or after the time that costs least.
 //!
-//! Data: the settings `interval` and `mtti`, the caller's clock and the time that each checkpoint
-//! held the program up -> [`Pace::is_due`] -> [`Job::need_checkpoint`], [`Job::point`].
+//! Data: the settings `interval` and `mtti`, the caller's clock, the time that each checkpoint
+//! held the program up and what drains have told -> [`Pace::is_due`] -> [`Job::need_checkpoint`], [`Job::point`].
 //!
 //! Why the clock is passed to [`Pace`]: hours are tested in microseconds.
 //!
@@ -11,10 +11,11 @@
 
 use std::time::Duration;
 
-use standfast_format::Version;
+use standfast_format::{Drains, Version};
 use standfast_model::plan::live::Live;
+use standfast_restart::read_drains;
 
-use crate::config::{Config, Interval};
+use crate::config::{Config, Interval, Ring};
 use crate::error::Result;
 use crate::job::Job;
 
@@ -24,7 +25,14 @@ pub(crate) struct Pace {
     /// When the next checkpoint is due, in seconds; infinite for never.
     due_s: f64,
     newest: Option<Version>,
+    /// Drains that were taken into account.
+    drains: u64,
 }
+
+/// Share of failures that only the global level repairs, without and with shards on other nodes,
+/// as Moody and others (2010) observed and expected.
+const FAR_SHARE: f64 = 0.15;
+const FAR_SHARE_RING: f64 = 0.04;
 
 enum Rule {
     Off,
@@ -38,11 +46,14 @@ impl Pace {
         let rule = match config.interval {
             Interval::Off => Rule::Off,
             Interval::Every(time) => Rule::Every(time.0),
-            Interval::Auto => Rule::Auto(
-                Live::new(config.mtti.0.as_secs_f64(), 0.0).expect("the setting is above 0"),
-            ),
+            Interval::Auto => {
+                let far = if config.ring == Ring::Off { FAR_SHARE } else { FAR_SHARE_RING };
+                let live = Live::new(config.mtti.0.as_secs_f64(), 0.0)
+                    .and_then(|live| live.with_far_share(far));
+                Rule::Auto(live.expect("the setting is above 0"))
+            }
         };
-        let mut pace = Self { rule, due_s: f64::INFINITY, newest: None };
+        let mut pace = Self { rule, due_s: f64::INFINITY, newest: None, drains: 0 };
         pace.start_again(Duration::ZERO);
         pace
     }
@@ -68,6 +79,21 @@ impl Pace {
         self.start_again(now);
     }
 
+    /// Whether drains matter to it.
+    fn follows_drains(&self) -> bool {
+        matches!(self.rule, Rule::Auto(_))
+    }
+
+    /// Takes in what drains have told since the last time.
+    fn drained(&mut self, drains: &Drains) {
+        let Rule::Auto(live) = &mut self.rule else { return };
+        for arrival in drains.since(self.drains) {
+            let seconds = Duration::from_nanos(arrival.elapsed_ns).as_secs_f64();
+            live.drain_done(seconds).expect("a duration is not negative");
+        }
+        self.drains = drains.count;
+    }
+
     /// Memory is as in a checkpoint: only work from now on could be lost.
     pub(crate) fn start_again(&mut self, now: Duration) {
         let now_s = now.as_secs_f64();
@@ -86,6 +112,17 @@ impl Job {
     pub fn need_checkpoint(&self) -> bool {
         let pace = self.pace();
         pace.is_due(self.since_open()) && !pace.waits_for().is_some_and(|it| self.is_under_way(it))
+    }
+
+    /// Lets the interval `auto` know how long drains take, which run in processes of their own.
+    pub(crate) fn learn_drains(&self) {
+        // A store far away has no drain, and asking it takes time.
+        if !self.pace().follows_drains() || self.config().config.store.contains("://") {
+            return;
+        }
+        if let Some(drains) = read_drains(&*self.store) {
+            self.pace().drained(&drains);
+        }
     }
 
     /// Takes a checkpoint if one is due, and tells its version.
@@ -133,6 +170,7 @@ impl Job {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use standfast_format::Arrival;
 
     fn pace(interval: &str, mtti: &str) -> Pace {
         let mut config = Config::default();
@@ -172,6 +210,39 @@ mod tests {
         let thumb = (2.0f64 * 4.0 * 86_400.0).sqrt();
         assert!((auto_after("24h", 4.0) / thumb - 1.0).abs() < 0.05);
         assert!(pace("auto", "24h").due_s < 3600.0, "the first comes early");
+    }
+
+    #[test]
+    fn auto_follows_the_drains() {
+        let drains = |seconds: &[u64]| {
+            let mut drains = Drains::default();
+            for elapsed_ns in seconds.iter().map(|count| count * 1_000_000_000) {
+                let arrived_ns = 0;
+                let version = Version(1);
+                drains.push(Arrival {
+                    version,
+                    from_bytes: 1,
+                    to_bytes: 1,
+                    elapsed_ns,
+                    arrived_ns,
+                });
+            }
+            drains
+        };
+        let after = |told: &[&[u64]], ring: &str| {
+            let mut config = Config::default();
+            config.set("interval", "auto").unwrap();
+            config.set("ring", ring).unwrap();
+            let mut pace = Pace::new(&config);
+            told.iter().for_each(|seconds| pace.drained(&drains(seconds)));
+            pace.taken(Version(1), seconds(100.0), seconds(104.0));
+            pace.due_s - 104.0
+        };
+        let alone = after(&[], "off");
+        assert!(after(&[&[600]], "off") < alone);
+        assert!(after(&[&[600]], "off") < after(&[&[600]], "auto"), "shards make it matter less");
+        // What was told once does not count twice.
+        assert_eq!(after(&[&[600, 60], &[600, 60]], "off"), after(&[&[600, 60]], "off"));
     }
 
     #[test]

@@ -298,7 +298,9 @@ impl Job {
         core.settle();
         let ready = self.board.untold().map_or(Ok(()), Err);
         let version = core.checkpoint(version, ready, &self.board)?;
-        self.pace().taken(version, begun, self.since_open());
+        let held_up = self.since_open();
+        self.learn_drains();
+        self.pace().taken(version, begun, held_up);
         Ok(version)
     }
 

@@ -35,6 +35,7 @@
 #![forbid(unsafe_code)]
 
 mod algorithm;
+mod drains;
 mod error;
 mod frame;
 mod id;
@@ -49,6 +50,7 @@ mod segment;
 mod store;
 
 pub use algorithm::{CodecKind, FilterKind, HASH_BYTES_MAX, HashKind};
+pub use drains::{Arrival, DRAINS_BYTES_MAX, DRAINS_MAX, Drains};
 pub use error::{Error, Result};
 pub use frame::{FORMAT_VERSION, FRAME_BYTES};
 pub use id::{AttemptId, Digest, JobId, Rank, SegmentId, Version};

@@ -19,6 +19,8 @@ pub const REGION_NAME_BYTES_MAX: usize = 255;
 pub const STORE: &str = "store";
 /// Name of the object that tells one store of a job from the others.
 pub const IDENTITY: &str = "identity";
+/// Name of the object in which drains tell what they did.
+pub const DRAINS: &str = "drains";
 /// Where manifests lie.
 pub const MANIFESTS: &str = "manifests";
 /// Where images lie.

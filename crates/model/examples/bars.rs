@@ -1,8 +1,9 @@
-//! Prints the crate's bars: `cargo run --release -p standfast-model --example bars [-- quick]`.
+//! Prints the crate's bars: `cargo run --release -p standfast-model --example bars [-- SEED]`.
 
-fn main() -> Result<(), standfast_model::ModelError> {
-    let quick = std::env::args().nth(1).as_deref() == Some("quick");
-    let bars = standfast_model::bars::bars(quick)?;
-    print!("{}", standfast_model::render::bars(&bars));
+use standfast_model::{bars, render};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let seed = std::env::args().nth(1).map_or(Ok(bars::SEED), |text| text.parse())?;
+    print!("{}", render::bars(&bars::bars(false, seed)?));
     Ok(())
 }

@@ -87,6 +87,7 @@ pub fn plan(plan: &Plan) -> String {
             vec![
                 level.name.to_owned(),
                 duration(level.interval_s),
+                level.every.to_string(),
                 // What takes no time is done by the agent.
                 if level.commit_s > 0.0 { duration(level.commit_s) } else { "no".to_owned() },
                 duration(level.restore_s),
@@ -95,16 +96,26 @@ pub fn plan(plan: &Plan) -> String {
             ]
         })
         .collect();
-    let mut text =
-        table(&["level", "every", "blocks", "restore", "failures", "bytes per node"], &rows);
+    let mut text = table(
+        &["level", "every", "one in", "blocks", "restore", "failures", "bytes per node"],
+        &rows,
+    );
     let _ = writeln!(text, "\nefficiency {}", percent(plan.efficiency));
     for (name, share) in plan.parts().into_iter().filter(|(_, share)| *share >= 0.0005) {
         let _ = writeln!(text, "  {name:<22} {:>7}", percent(share));
     }
+    if plan.group_k > 0 {
+        let _ = writeln!(
+            text,
+            "groups of {} nodes, shards per group {}: survive {:.4} of node incidents",
+            plan.group_k, plan.group_m, plan.ring_survival
+        );
+    }
     let _ = writeln!(
         text,
-        "groups of {} nodes, shards per group {}: survive {:.4} of node incidents",
-        plan.group_k, plan.group_m, plan.ring_survival
+        "local : global {} : 1, {} in global storage for the whole job",
+        plan.local_per_global(),
+        bytes(plan.global_bytes)
     );
     let _ = writeln!(text, "codec {}, pool {} per node", plan.codec, bytes(plan.pool_bytes));
     rows = plan

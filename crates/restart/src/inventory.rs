@@ -8,8 +8,8 @@
 //! - Every manifest and image in use carries the store's own id and the name it was found under.
 
 use standfast_format::{
-    Digest, FRAME_BYTES, Image, Kind, Level, Manifest, Rank, STORE_HEADER_BYTES_MAX, StoreHeader,
-    Version, name,
+    DRAINS_BYTES_MAX, Digest, Drains, FRAME_BYTES, Image, Kind, Level, Manifest, Rank,
+    STORE_HEADER_BYTES_MAX, StoreHeader, Version, name,
 };
 use standfast_store::Store;
 
@@ -57,6 +57,11 @@ pub fn read_header(store: &dyn Store) -> Result<StoreHeader> {
     };
     StoreHeader::decode(&bytes)
         .map_err(|source| Error::Object { object: name::STORE.into(), source })
+}
+
+/// What drains have told in a local store; `None` if nothing that can be read.
+pub fn read_drains(store: &dyn Store) -> Option<Drains> {
+    Drains::decode(&store.get(name::DRAINS, DRAINS_BYTES_MAX).ok()?).ok()
 }
 
 impl Inventory {

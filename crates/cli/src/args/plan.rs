@@ -13,7 +13,8 @@ pub(crate) struct PlanArgs {
     /// Print a standfast.toml with the planned settings, and nothing else
     #[arg(long, conflicts_with = "json")]
     pub(crate) toml: bool,
-    /// Take size, change and capture rate from the checkpoints of a job (see --store, --job)
+    /// Take size, change, capture rate and drain rate from what a job, running or not, has done so
+    /// far (see --store, --job)
     #[arg(long)]
     pub(crate) from_job: bool,
     #[command(flatten)]
@@ -31,6 +32,9 @@ pub(crate) struct JobArgs {
     /// Nodes of the job [default: what Slurm, PBS or LSF say in their environment]
     #[arg(long, value_name = "N")]
     pub(crate) nodes: Option<u64>,
+    /// Ranks on each node [default: what Slurm or PBS say in their environment]
+    #[arg(long, value_name = "N")]
+    pub(crate) ranks_per_node: Option<u64>,
     /// Protected memory per node, such as 64GiB
     #[arg(long, value_name = "BYTES", value_parser = quantity::size, allow_hyphen_values = true)]
     pub(crate) size: Option<f64>,

@@ -1,6 +1,6 @@
 //! `plan`: what interval, levels, groups and codec to use, and what they will cost.
 //!
-//! Data: assumptions < scheduler < bench file < a job's checkpoints < failure log < options ->
+//! Data: assumptions < scheduler < bench file < a job's past < failure log < options ->
 //! [`Sourced`] -> the planner of `standfast_model` -> text, JSON lines or a standfast.toml.
 //!
 //! Files, environment and stores are read here; the planner itself is pure.
@@ -12,9 +12,10 @@ use serde_json::json;
 use standfast::Manifest;
 use standfast::config::KEYS;
 use standfast_model::plan::{
-    self, Checkpoint, Field, Inputs, Sourced, bench, failure_log, scheduler,
+    self, Checkpoint, Drain, Field, Inputs, Sourced, bench, failure_log, scheduler,
 };
 use standfast_model::{ModelError, render};
+use standfast_restart::read_drains;
 
 use crate::args::{Global, PlanArgs};
 use crate::escape;
@@ -68,7 +69,7 @@ fn gather(global: &Global, args: &PlanArgs, output: &Output) -> Result<Sourced> 
         }
     }
     if args.from_job {
-        from_job(global, &mut sourced)?;
+        from_job(global, args, &mut sourced)?;
     }
     if let Some(file) = &args.failures.failure_log {
         let mtti = failure_log::parse(&read(file)?).map_err(|error| of_file(file, &error))?;
@@ -104,32 +105,73 @@ fn from_scheduler(sourced: &mut Sourced) -> Result<()> {
     Ok(())
 }
 
-fn from_job(global: &Global, sourced: &mut Sourced) -> Result<()> {
+/// What a job, running or not, has done so far: its checkpoints, and what drains left beside them.
+fn from_job(global: &Global, args: &PlanArgs, sourced: &mut Sourced) -> Result<()> {
     let job = place::open(global)?;
     let inventory = job.inventory()?;
-    let page_bytes = |manifest: &Manifest| {
-        let stats = &manifest.stats;
-        // The last page of a region may be cut short: never more than was captured.
-        stats.captured_bytes as f64 / (stats.pages as f64).max(1.0)
+    let source = format!("job {}, {} checkpoints", job.name, inventory.checkpoints.len());
+    let stores = match inventory.checkpoints.first() {
+        Some(newest) => spread(newest, args, sourced, &job.name),
+        None => 1,
+    };
+    let of_node = |manifest: &Manifest| {
+        sourced.inputs.ranks_per_node.min(manifest.ranks.into()) as f64
+            / f64::from(manifest.ranks.max(1))
     };
     let told: Vec<Checkpoint> = inventory
         .checkpoints
         .iter()
         .rev()
-        .map(|manifest| Checkpoint {
-            protected_bytes: manifest.stats.captured_bytes as f64,
-            changed_bytes: manifest.stats.new_pages as f64 * page_bytes(manifest),
-            blocked_s: manifest.stats.blocked_ns as f64 / 1e9,
+        .map(|manifest| {
+            let stats = &manifest.stats;
+            // The last page of a region may be cut short: never more than was captured.
+            let page_bytes = stats.captured_bytes as f64 / (stats.pages as f64).max(1.0);
+            Checkpoint {
+                protected_bytes: stats.captured_bytes as f64 * of_node(manifest),
+                changed_bytes: stats.new_pages as f64 * page_bytes * of_node(manifest),
+                blocked_s: stats.blocked_ns as f64 / 1e9,
+            }
         })
         .collect();
-    let source = format!("job {}, {} checkpoints", job.name, told.len());
     if !sourced.checkpoints(&told, &source) {
         return Err(place::choose(&inventory, None).err().unwrap_or_else(|| {
             let kind = standfast::Kind::Missing;
             Failure::new(kind, format!("the checkpoints of job {:?} hold nothing", job.name))
         }));
     }
+    if let Some(record) = read_drains(&*job.store) {
+        let drains: Vec<Drain> = record
+            .last
+            .iter()
+            .map(|arrival| Drain {
+                sent_bytes: arrival.to_bytes as f64,
+                elapsed_s: arrival.elapsed_ns as f64 / 1e9,
+            })
+            .collect();
+        sourced.drains(&drains, stores, &format!("job {}, {} drains", job.name, drains.len()));
+    }
     Ok(())
+}
+
+/// How the job lies on its nodes, where nobody else has said it: a store that holds some of the
+/// ranks is that of a node. Tells the number of stores.
+fn spread(newest: &Manifest, args: &PlanArgs, sourced: &mut Sourced, job: &str) -> u64 {
+    let ranks = u64::from(newest.ranks.max(1));
+    let here = (newest.images.len() as u64).clamp(1, ranks);
+    let source = format!("job {job}, {here} of its {ranks} ranks in this store");
+    let nodes = args.job.nodes.or(sourced.knows("nodes").then_some(sourced.inputs.nodes));
+    if args.job.ranks_per_node.is_none() && !sourced.knows("ranks_per_node") {
+        let all_here = nodes.map_or(ranks, |nodes| ranks.div_ceil(nodes.max(1)));
+        sourced.inputs.ranks_per_node = if here < ranks { here } else { all_here };
+        sourced.note("ranks_per_node", &source);
+    }
+    let per_node = args.job.ranks_per_node.unwrap_or(sourced.inputs.ranks_per_node).max(1);
+    sourced.inputs.ranks_per_node = per_node;
+    if nodes.is_none() {
+        sourced.inputs.nodes = ranks.div_ceil(per_node);
+        sourced.note("nodes", &source);
+    }
+    ranks.div_ceil(here)
 }
 
 /// Options that are plain numbers: option, field, value and its place.
@@ -162,10 +204,11 @@ fn numbers(args: &PlanArgs) -> [Number; 16] {
 }
 
 /// The other options: option, field, and whether it is given.
-fn others(args: &PlanArgs) -> [(&'static str, &'static str, bool); 7] {
+fn others(args: &PlanArgs) -> [(&'static str, &'static str, bool); 8] {
     let machine = &args.machine;
     [
         ("--nodes", "nodes", args.job.nodes.is_some()),
+        ("--ranks-per-node", "ranks_per_node", args.job.ranks_per_node.is_some()),
         ("--group-max", "group_max", machine.group_max.is_some()),
         ("--local-room", "local_bytes", machine.local_room.is_some()),
         ("--no-agent", "background", machine.no_agent),
@@ -188,6 +231,7 @@ fn from_options(args: &PlanArgs, sourced: &mut Sourced) {
     let machine = &args.machine;
     let inputs = &mut sourced.inputs;
     inputs.nodes = args.job.nodes.unwrap_or(inputs.nodes);
+    inputs.ranks_per_node = args.job.ranks_per_node.unwrap_or(inputs.ranks_per_node);
     inputs.group_max = machine.group_max.unwrap_or(inputs.group_max);
     inputs.local_bytes = machine.local_room.or(inputs.local_bytes);
     inputs.background &= !machine.no_agent;

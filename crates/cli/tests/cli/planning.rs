@@ -43,7 +43,8 @@ fn a_planned_file_is_a_valid_configuration() {
     std::fs::write(dir.path().join("standfast.toml"), toml.out).unwrap();
     let ran = run(dir.path(), &["config", "--json"]);
     assert_eq!(ran.code, 0, "{}", ran.err);
-    for name in ["interval", "mtti", "codec", "pool"] {
+    let planned = ["interval", "mtti", "codec", "pool", "ring", "ring_group", "ring_shards"];
+    for name in planned {
         let setting = ran.of("setting").into_iter().find(|line| line["name"] == name).unwrap();
         assert_eq!(setting["origin"], "file standfast.toml", "{name}");
     }
@@ -90,6 +91,30 @@ fn files_scheduler_and_checkpoints_are_sources() {
 }
 
 #[test]
+fn drains_tell_the_rate_to_global_storage() {
+    let fixture = Fixture::new();
+    let inputs = |args: &[&str]| {
+        let ran = fixture.run(&[&["plan", "--from-job", "--json"], args].concat());
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        ran.of("inputs").remove(0)
+    };
+    assert_eq!(field(&inputs(&[]), "global_write_bps").1, "assumed");
+    assert_eq!(fixture.run(&["drain", "--to", "global"]).code, 0);
+    let told = inputs(&[]);
+    assert_eq!(field(&told, "global_write_bps").1, "job heat, 1 drains");
+    assert_ne!(told["values"]["global_write_bps"], 20e9);
+    // Nobody says on how many nodes a job ran whose ranks share a store: one.
+    let one = "job heat, 1 of its 1 ranks in this store".to_owned();
+    assert_eq!(field(&told, "nodes"), ("1".into(), one.clone()));
+    assert_eq!(field(&told, "ranks_per_node"), ("1".into(), one));
+    let given = inputs(&["--global-write", "5GB/s", "--nodes", "8", "--ranks-per-node", "3"]);
+    assert_eq!(given["values"]["global_write_bps"], 5e9);
+    assert_eq!(field(&given, "nodes"), ("8".into(), "--nodes".into()));
+    assert_eq!(field(&given, "ranks_per_node"), ("3".into(), "--ranks-per-node".into()));
+    assert_eq!(fixture.run(&["verify"]).code, 0, "the record is no orphan");
+}
+
+#[test]
 fn bad_inputs_name_the_field_and_the_option() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("noise"), b"\x7fELF\x00\xff\n").unwrap();
@@ -101,6 +126,7 @@ fn bad_inputs_name_the_field_and_the_option() {
         (&["--global-read", "0GB/s"], 18, ["global_read_bps", "--global-read"]),
         (&["--group", "3", "--shards", "5"], 18, ["shards is 5", "--shards"]),
         (&["--group", "65"], 18, ["group is 65", "--group"]),
+        (&["--ranks-per-node", "0"], 18, ["ranks_per_node", "--ranks-per-node"]),
         (&["--survival", "150%"], 18, ["survival", "--survival"]),
         (&["--nodes-per-incident", "NaN"], 18, ["nodes_per_incident", "--nodes-per-incident"]),
         (&["--codec", "lz4=100%,1GB/s,1GB/s"], 18, ["codec factor", "--codec"]),

@@ -20,6 +20,7 @@ mod ndp_tables;
 mod pace;
 mod pccr;
 mod study;
+mod table3;
 
 pub use exascale::{Accounting, Assumptions};
 pub use fit::{Fit, fits};
@@ -94,7 +95,7 @@ type Make = fn() -> Result<Reproduction>;
 const ALL: [(&str, Make); 15] = [
     ("ndp-headline", fit::headline),
     ("ndp-table1", ndp_tables::table1),
-    ("ndp-table3", ndp_tables::table3),
+    ("ndp-table3", table3::table3),
     ("ndp-table4", ndp_tables::table4),
     ("ndp-figure1", ndp_figures::figure1),
     ("ndp-figure4", ndp_figures::figure4),

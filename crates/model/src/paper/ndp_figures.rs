@@ -97,14 +97,59 @@ pub(super) fn figure4() -> Result<Reproduction> {
         ),
         rows: vec![],
         claims,
-        charts: vec![Chart {
-            name: "ndp-figure4".to_owned(),
-            title,
-            x: Axis::linear("local checkpoints per global one", 0.0, 80.0),
-            y: Axis::linear("share of the time, %", 0.0, 100.0),
-            body: Body::Lines(lines),
-        }],
+        charts: vec![
+            Chart {
+                name: "ndp-figure4".to_owned(),
+                title,
+                x: Axis::linear("local checkpoints per global one", 0.0, 80.0),
+                y: Axis::linear("share of the time, %", 0.0, 100.0),
+                body: Body::Lines(lines),
+            },
+            figure4_normalized(&machine, near)?,
+        ],
     })
+}
+
+/// The first half of figure 4: all components over compute time.
+fn figure4_normalized(machine: &Exascale, near: f64) -> Result<Chart> {
+    let ratios = [4u64, 8, 12, 16, 24, 32, 48, 64, 80];
+    let outcomes = ratios
+        .iter()
+        .map(|&ratio| machine.host_at(near, 0.0, ratio))
+        .collect::<Result<Vec<_>>>()?;
+    Ok(normalized(
+        Chart {
+            name: "ndp-figure4-normalized".to_owned(),
+            title: "Rare global checkpoints move the overhead from checkpoints to rerun work"
+                .to_owned(),
+            x: Axis::linear("local checkpoints per global one", 0.0, 1.0),
+            y: Axis::linear("execution time / compute time", 0.0, 1.0),
+            body: Body::Stacks {
+                categories: ratios.iter().map(u64::to_string).collect(),
+                parts: Vec::new(),
+            },
+        },
+        &["compute", "checkpoint", "restore", "rerun from local", "rerun from global"],
+        &outcomes.iter().map(|outcome| components(outcome).to_vec()).collect::<Vec<_>>(),
+    ))
+}
+
+/// Fills a stacked chart with shares over their first part, compute, and fits its axis.
+fn normalized(mut chart: Chart, labels: &[&str], columns: &[Vec<f64>]) -> Chart {
+    let over_compute = |column: &Vec<f64>, part: usize| column[part] / column[0];
+    let top = columns.iter().map(|column| column.iter().sum::<f64>() / column[0]);
+    chart.y.high = (top.fold(1.0, f64::max) * 4.0).ceil() / 4.0;
+    if let Body::Stacks { parts, .. } = &mut chart.body {
+        *parts = labels
+            .iter()
+            .enumerate()
+            .map(|(part, label)| Part {
+                label: (*label).to_owned(),
+                values: columns.iter().map(|column| over_compute(column, part)).collect(),
+            })
+            .collect();
+    }
+    chart
 }
 
 pub(super) fn figure5() -> Result<Reproduction> {
@@ -218,6 +263,17 @@ pub(super) fn figure6() -> Result<Reproduction> {
     })
 }
 
+/// Parts of figure 7, in the order of a breakdown.
+const SEVEN: [&str; 7] = [
+    "compute",
+    "checkpoint, local",
+    "checkpoint, global",
+    "restore, local",
+    "restore, global",
+    "rerun, local",
+    "rerun, global",
+];
+
 pub(super) fn figure7() -> Result<Reproduction> {
     let machine = Exascale::new(Assumptions::fitting());
     let (factor, _) = mean_of(0);
@@ -242,19 +298,25 @@ pub(super) fn figure7() -> Result<Reproduction> {
         row("multilevel + compression: all global recovery", "%", 10.0, far(1), 3.0),
         row("NDP + compression: efficiency", "%", 90.0, share(outcomes[3].efficiency), 1.0),
     ];
-    let part = |label: &str, f: &dyn Fn(&Outcome) -> f64| Part {
-        label: label.to_owned(),
-        values: outcomes.iter().map(|o| share(f(o))).collect(),
-    };
-    let parts = vec![
-        part("compute", &|o| o.breakdown.compute),
-        part("checkpoint, local", &|o| o.breakdown.checkpoint[0]),
-        part("checkpoint, global", &|o| o.breakdown.checkpoint[1]),
-        part("restore, local", &|o| o.breakdown.restore[0]),
-        part("restore, global", &|o| o.breakdown.restore[1]),
-        part("rerun, local", &|o| o.breakdown.rerun[0]),
-        part("rerun, global", &|o| o.breakdown.rerun[1]),
-    ];
+    let columns: Vec<Vec<f64>> = outcomes
+        .iter()
+        .map(|outcome| {
+            let b = &outcome.breakdown;
+            [&[b.compute], &b.checkpoint[..], &b.restore[..], &b.rerun[..]].concat()
+        })
+        .collect();
+    let parts = SEVEN
+        .iter()
+        .enumerate()
+        .map(|(part, label)| Part {
+            label: (*label).to_owned(),
+            values: columns.iter().map(|column| share(column[part])).collect(),
+        })
+        .collect();
+    let categories: Vec<String> =
+        ["multilevel", "multilevel\n+ compression", "NDP", "NDP\n+ compression"]
+            .map(str::to_owned)
+            .to_vec();
     Ok(Reproduction {
         name: "ndp-figure7",
         title: "NDP Figure 7: where the time goes when 4 % of failures need the global level",
@@ -266,22 +328,29 @@ pub(super) fn figure7() -> Result<Reproduction> {
             "draining leaves no global commit on the host",
             outcomes[2..].iter().all(|o| o.breakdown.checkpoint[1] == 0.0),
         )],
-        charts: vec![Chart {
-            name: "ndp-figure7".to_owned(),
-            title: "Rerunning work lost to 4 % of the failures costs most; drains remove it"
-                .to_owned(),
-            x: Axis::linear("configuration", 0.0, 1.0),
-            y: Axis::linear("share of the time, % (axis starts at 50 %)", 50.0, 100.0),
-            body: Body::Stacks {
-                categories: vec![
-                    "multilevel".to_owned(),
-                    "multilevel\n+ compression".to_owned(),
-                    "NDP".to_owned(),
-                    "NDP\n+ compression".to_owned(),
-                ],
-                parts,
+        charts: vec![
+            Chart {
+                name: "ndp-figure7".to_owned(),
+                title: "Rerunning work lost to 4 % of the failures costs most; drains remove it"
+                    .to_owned(),
+                x: Axis::linear("configuration", 0.0, 1.0),
+                y: Axis::linear("share of the time, % (axis starts at 50 %)", 50.0, 100.0),
+                body: Body::Stacks { categories: categories.clone(), parts },
             },
-        }],
+            normalized(
+                Chart {
+                    name: "ndp-figure7-normalized".to_owned(),
+                    title:
+                        "With NDP and compression a job takes little longer than without failures"
+                            .to_owned(),
+                    x: Axis::linear("configuration", 0.0, 1.0),
+                    y: Axis::linear("execution time / compute time", 0.0, 1.0),
+                    body: Body::Stacks { categories, parts: Vec::new() },
+                },
+                &SEVEN,
+                &columns,
+            ),
+        ],
     })
 }
 

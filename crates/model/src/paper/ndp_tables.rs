@@ -1,14 +1,10 @@
-//! NDP tables 1, 3 and 4 from their inputs.
+//! NDP tables 1 and 4 from their inputs.
 //!
-//! Data: Titan's sizes, stated growth factors, the compression study -> rows.
-//!
-//! Invariants:
-//! - Table 3 truncates speeds to whole MB/s and rounds intervals to whole seconds.
+//! Data: Titan's sizes, stated growth factors, the machine's rates -> rows.
 
 use super::exascale::{Assumptions, Exascale};
-use super::study::{GB, MB, MINI_APPS, UTILITIES, mean_of};
+use super::study::{GB, MB, mean_of};
 use super::{Reproduction, claim, row};
-use crate::codec::Codec;
 use crate::error::Result;
 use crate::search::peak;
 use crate::single::{Single, efficiency_of_ratio};
@@ -73,58 +69,6 @@ pub(super) fn table1() -> Result<Reproduction> {
         ],
         rows,
         claims: vec![],
-        charts: vec![],
-    })
-}
-
-/// Paper's values per utility: MB/s, cores, seconds.
-const TABLE3: [(f64, f64, f64); 7] = [
-    (367.0, 4.0, 305.0),
-    (395.0, 8.0, 283.0),
-    (407.0, 34.0, 275.0),
-    (421.0, 41.0, 266.0),
-    (515.0, 21.0, 217.0),
-    (596.0, 125.0, 188.0),
-    (283.0, 1.0, 395.0),
-];
-
-pub(super) fn table3() -> Result<Reproduction> {
-    let machine = Exascale::new(Assumptions::fitting());
-    let mut rows = Vec::new();
-    let mut exact = 0;
-    for (utility, name) in UTILITIES.iter().enumerate() {
-        let (factor, speed) = mean_of(utility);
-        let codec = Codec::new(factor, speed, machine.decompress_bps)?;
-        let required = (codec.saturating_bps(machine.global_bps)? / MB).floor();
-        let cores = codec.saturating_cores(machine.global_bps)? as f64;
-        let interval = (codec.stored_bytes(machine.bytes) / machine.global_bps).round();
-        let (paper_speed, paper_cores, paper_interval) = TABLE3[utility];
-        // Factors are printed to a tenth of a percent: that much play is in the required speed.
-        let play = required * 0.0005 / (1.0 - factor);
-        exact += [(required, paper_speed), (cores, paper_cores), (interval, paper_interval)]
-            .iter()
-            .filter(|(ours, paper)| ours == paper)
-            .count();
-        let within = if required == paper_speed { 0.0 } else { play };
-        rows.push(row(format!("{name} speed"), "MB/s", paper_speed, required, within));
-        rows.push(row(format!("{name} cores"), "", paper_cores, cores, 0.0));
-        rows.push(row(format!("{name} interval"), "s", paper_interval, interval, 0.0));
-    }
-    Ok(Reproduction {
-        name: "ndp-table3",
-        title: "NDP Table 3: codec speed, cores and drain interval that saturate global I/O",
-        assumptions: vec![
-            format!(
-                "means over the {} mini-apps of the compression study ({} to {}), unweighted",
-                MINI_APPS.len(),
-                MINI_APPS[0].name,
-                MINI_APPS[MINI_APPS.len() - 1].name
-            ),
-            "required speeds are cut to whole MB/s, intervals rounded to whole seconds".to_owned(),
-            "xz(6)'s speed may differ by the play of factors printed to 0.1 %".to_owned(),
-        ],
-        rows,
-        claims: vec![claim("at least 20 of the 21 entries are exact", exact >= 20)],
         charts: vec![],
     })
 }

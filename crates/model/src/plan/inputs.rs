@@ -28,6 +28,8 @@ pub struct CodecInput {
 pub struct Inputs {
     /// Nodes of the job.
     pub nodes: u64,
+    /// Ranks on each of them.
+    pub ranks_per_node: u64,
     /// Protected memory per node.
     pub bytes_per_node: f64,
     /// Share of it that a checkpoint has to store, after dedup.
@@ -79,6 +81,7 @@ impl Inputs {
     pub fn example() -> Self {
         Self {
             nodes: 128,
+            ranks_per_node: 1,
             bytes_per_node: 64e9,
             changed_share: 0.6,
             mtti_s: 8.0 * 3600.0,
@@ -120,6 +123,7 @@ impl Inputs {
     /// Refuses what no machine can be.
     pub fn check(&self) -> Result<()> {
         at_least_one("nodes", self.nodes)?;
+        at_least_one("ranks_per_node", self.ranks_per_node)?;
         at_least_one("group_max", self.group_max)?;
         self.check_groups()?;
         positive("bytes_per_node", self.bytes_per_node)?;
@@ -152,6 +156,7 @@ impl Inputs {
         }
         Ok(())
     }
+
     fn check_groups(&self) -> Result<()> {
         let group = at_least_one("group", self.group.unwrap_or(1))?;
         let shards = at_least_one("shards", self.shards.unwrap_or(1))?;

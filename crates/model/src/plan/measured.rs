@@ -1,6 +1,7 @@
-//! Size, change and capture rate from the checkpoints a job has already taken.
+//! Size, change, capture rate and drain rate from what a job has already done.
 //!
-//! Data: [`Checkpoint`]s of one node, oldest first -> [`measured`] -> [`Inputs`].
+//! Data: [`Checkpoint`]s of one node, oldest first -> [`measured`] -> [`Inputs`]; [`Drain`]s of
+//! one store -> [`drain_rate`].
 //!
 //! The first checkpoint stores everything; what changes from one to the next shows in the others.
 //!
@@ -18,6 +19,22 @@ pub struct Checkpoint {
     pub changed_bytes: f64,
     /// How long the program stood still.
     pub blocked_s: f64,
+}
+
+/// What one drain told.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Drain {
+    /// What arrived in global storage.
+    pub sent_bytes: f64,
+    /// How long it took.
+    pub elapsed_s: f64,
+}
+
+/// Bytes per second that drains brought to global storage; none where they sent nothing.
+pub(super) fn drain_rate(drains: &[Drain]) -> Option<f64> {
+    let total = |part: fn(&Drain) -> f64| drains.iter().map(part).sum::<f64>();
+    let rate = total(|drain| drain.sent_bytes) / total(|drain| drain.elapsed_s);
+    (rate.is_finite() && rate > 0.0).then_some(rate)
 }
 
 /// Overwrites the inputs that checkpoints tell; returns their fields.
@@ -63,6 +80,15 @@ mod tests {
         assert!((inputs.changed_share - 0.1).abs() < 1e-12);
         assert!((inputs.capture_bps - 1e9).abs() < 1.0);
         inputs.check().unwrap();
+    }
+
+    #[test]
+    fn long_drains_weigh_more_in_the_rate() {
+        let slow = Drain { sent_bytes: 9e9, elapsed_s: 9.0 };
+        let quick = Drain { sent_bytes: 2e9, elapsed_s: 1.0 };
+        assert_eq!(drain_rate(&[slow, quick]), Some(1.1e9));
+        let idle = Drain { sent_bytes: 0.0, elapsed_s: 1.0 };
+        assert_eq!((drain_rate(&[]), drain_rate(&[idle])), (None, None));
     }
 
     #[test]

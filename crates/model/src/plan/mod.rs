@@ -1,7 +1,8 @@
 //! The planner: from a machine's numbers to interval, levels, groups, codec and what they cost.
 //!
 //! Data: [`Sourced`] inputs (flags, [`mod@bench`] lines, [`failure_log`], [`scheduler`]
-//! environment, [`measured()`] checkpoints) -> [`plan`] -> [`Plan`] -> table, JSON, `standfast.toml`. A running engine uses [`live::Live`].
+//! environment, [`measured()`] checkpoints and drains) -> [`plan`] -> [`Plan`] -> table, JSON,
+//! `standfast.toml`. A running engine uses [`live::Live`].
 //!
 //! Every codec is tried with the cheapest groups that survive as wished; the exact models choose
 //! interval and ratios; the best efficiency wins, and among equals the fewest stored bytes.
@@ -22,7 +23,7 @@ mod settings;
 mod sources;
 
 pub use inputs::{CodecInput, Inputs};
-pub use measured::{Checkpoint, measured};
+pub use measured::{Checkpoint, Drain, measured};
 pub use sensitivity::Sensitivity;
 pub use settings::toml;
 pub use sources::{Field, Sourced};
@@ -71,6 +72,8 @@ pub struct Plan {
     pub codec: String,
     /// Pool per node.
     pub pool_bytes: f64,
+    /// Ranks that share it.
+    pub ranks_per_node: u64,
     /// Bytes the whole job needs on the global level.
     pub global_bytes: f64,
     /// Mean time between failures that was planned for.
@@ -87,6 +90,17 @@ impl Plan {
     /// Work between two checkpoints of the nearest level.
     pub fn interval_s(&self) -> f64 {
         self.levels[0].interval_s
+    }
+
+    /// Checkpoints of the nearest level per checkpoint of the global one.
+    pub fn local_per_global(&self) -> u64 {
+        self.levels[self.levels.len() - 1].every
+    }
+
+    /// Memory for the pool of one rank, whole MiB.
+    pub fn rank_pool_mib(&self) -> u64 {
+        let bytes = self.pool_bytes / self.ranks_per_node as f64;
+        (bytes / 1_048_576.0).ceil().max(1.0) as u64
     }
 
     /// The breakdown by name, largest parts of each kind by level.
@@ -142,6 +156,7 @@ fn described(inputs: &Inputs, chosen: &Chosen) -> Plan {
         ring_survival: machine.ring_survival,
         codec: machine.codec_name.clone(),
         pool_bytes: machine.pool_bytes,
+        ranks_per_node: inputs.ranks_per_node,
         global_bytes: machine.stored_bytes("global", 1) * inputs.nodes as f64,
         mtti_s: inputs.mtti_s,
         background: inputs.background,
@@ -243,6 +258,7 @@ mod tests {
             ("survival", |i| i.survival = 1.5),
             ("bytes_per_node", |i| i.bytes_per_node = f64::NAN),
             ("nodes", |i| i.nodes = 0),
+            ("ranks_per_node", |i| i.ranks_per_node = 0),
             ("codec factor", |i| i.codecs[0].factor = 1.0),
             ("shards", |i| (i.group, i.shards) = (Some(3), Some(5))),
             ("group", |i| i.group = Some(129)),

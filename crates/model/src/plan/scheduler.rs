@@ -1,4 +1,4 @@
-//! Node count from the scheduler's environment.
+//! Node count, and ranks on each node, from the scheduler's environment.
 //!
 //! Data: a map of variables -> [`Allocation`]; nothing is read from the process itself.
 //!
@@ -18,18 +18,43 @@ pub struct Allocation {
     pub nodes: u64,
     /// The variable that said so.
     pub source: &'static str,
+    /// Ranks on a node, the most where they differ, and the variable that said so.
+    pub ranks_per_node: Option<(u64, &'static str)>,
 }
 
-/// Variables that hold a plain node count: Slurm, PBS, LSF's own count.
+/// Variables that hold a plain node count: Slurm, PBS.
 const COUNTS: [&str; 3] = ["SLURM_JOB_NUM_NODES", "SLURM_NNODES", "PBS_NUM_NODES"];
 
-/// Finds the node count; none outside a job.
+/// Variables that hold ranks per node, as a count or as a list of counts.
+const RANKS: [&str; 3] = ["SLURM_NTASKS_PER_NODE", "SLURM_TASKS_PER_NODE", "PBS_NUM_PPN"];
+
+/// Finds the nodes of the job; none outside one.
 pub fn allocation(environment: &BTreeMap<String, String>) -> Result<Option<Allocation>> {
+    let Some((nodes, source)) = nodes(environment)? else { return Ok(None) };
+    let mut ranks_per_node = None;
+    if let Some((source, text)) =
+        RANKS.iter().find_map(|name| Some((*name, environment.get(*name)?)))
+    {
+        let most = most_ranks(text).ok_or_else(|| {
+            let reason = format!("{source} is {text:?}, which gives no count of ranks");
+            ModelError::Incomplete { input: "scheduler environment", reason }
+        })?;
+        ranks_per_node = Some((most, source));
+    }
+    Ok(Some(Allocation { nodes, source, ranks_per_node }))
+}
+
+/// The largest count of a list such as `16(x3),8`.
+fn most_ranks(text: &str) -> Option<u64> {
+    let count = |part: &str| part.split('(').next()?.trim().parse().ok().filter(|count| *count > 0);
+    text.split(',').map(count).collect::<Option<Vec<u64>>>()?.into_iter().max()
+}
+
+fn nodes(environment: &BTreeMap<String, String>) -> Result<Option<(u64, &'static str)>> {
     for source in COUNTS {
         if let Some(text) = environment.get(source) {
             let nodes = text.trim().parse().ok().filter(|nodes| *nodes > 0);
-            let nodes = nodes.ok_or_else(|| bad(source, text))?;
-            return Ok(Some(Allocation { nodes, source }));
+            return Ok(Some((nodes.ok_or_else(|| bad(source, text))?, source)));
         }
     }
     // LSF names each host with its slots, or each slot with its host.
@@ -43,14 +68,14 @@ pub fn allocation(environment: &BTreeMap<String, String>) -> Result<Option<Alloc
             return Err(bad("LSB_MCPU_HOSTS", text));
         }
         let nodes = words.iter().step_by(2).collect::<BTreeSet<_>>().len() as u64;
-        return Ok(Some(Allocation { nodes, source: "LSB_MCPU_HOSTS" }));
+        return Ok(Some((nodes, "LSB_MCPU_HOSTS")));
     }
     if let Some(text) = environment.get("LSB_HOSTS") {
         let nodes = text.split_whitespace().collect::<BTreeSet<_>>().len() as u64;
         if nodes == 0 {
             return Err(bad("LSB_HOSTS", text));
         }
-        return Ok(Some(Allocation { nodes, source: "LSB_HOSTS" }));
+        return Ok(Some((nodes, "LSB_HOSTS")));
     }
     Ok(None)
 }
@@ -78,6 +103,22 @@ mod tests {
         assert_eq!(nodes("LSB_MCPU_HOSTS", "a 4 b 4 c 2").unwrap(), Some(3));
         assert_eq!(nodes("LSB_HOSTS", "a a b").unwrap(), Some(2));
         assert_eq!(nodes("HOME", "/root").unwrap(), None);
+    }
+
+    #[test]
+    fn ranks_per_node_come_as_counts_and_lists() {
+        let ranks = |name: &str, value: &str| {
+            let nodes = ("SLURM_NNODES".to_owned(), "4".to_owned());
+            let environment = BTreeMap::from([nodes, (name.to_owned(), value.to_owned())]);
+            Ok::<_, ModelError>(allocation(&environment)?.unwrap().ranks_per_node)
+        };
+        let slurm = "SLURM_TASKS_PER_NODE";
+        assert_eq!(ranks("SLURM_NTASKS_PER_NODE", "32").unwrap().unwrap().0, 32);
+        assert_eq!(ranks(slurm, "16(x3),8").unwrap(), Some((16, slurm)));
+        assert_eq!(ranks("HOME", "/root").unwrap(), None);
+        for nonsense in ["", "many", "4,,4", "0"] {
+            assert!(ranks(slurm, nonsense).unwrap_err().to_string().contains(slurm));
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@
 
 use std::fmt::Write as _;
 
-use super::Plan;
+use super::{LevelPlan, Plan};
 use crate::render::{bytes, duration};
 
 /// Renders the plan; `known` are the engine's setting names.
@@ -23,6 +23,9 @@ pub fn toml(plan: &Plan, known: &[&str]) -> String {
         let _ = writeln!(text, "\n# {why}");
         let mark = if known.contains(&key) { "" } else { "# " };
         let _ = writeln!(text, "{mark}{key} = {value}");
+    }
+    for line in global(plan) {
+        let _ = write!(text, "{line}");
     }
     text
 }
@@ -50,35 +53,56 @@ fn settings(plan: &Plan) -> Vec<(&'static str, String, String)> {
         ),
         (
             "pool",
-            format!("\"{}MiB\"", (plan.pool_bytes / 1_048_576.0).ceil().max(1.0)),
-            "Memory per node for captured pages on their way out.".to_owned(),
+            format!("\"{}MiB\"", plan.rank_pool_mib()),
+            format!(
+                "Memory of each rank for captured pages on their way out; {} of them on a node.",
+                plan.ranks_per_node
+            ),
         ),
     ];
-    for level in &plan.levels[1..] {
-        let key = if level.name == "ring" { "ring_every" } else { "global_every" };
-        all.push((
-            key,
-            level.every.to_string(),
-            format!(
-                "One checkpoint in so many reaches the {} level, every {}; it needs {} per node.",
-                level.name,
-                duration(level.interval_s),
-                bytes(level.stored_bytes)
-            ),
-        ));
+    if let Some(ring) = plan.levels.iter().find(|level| level.name == "ring") {
+        all.extend(ring_settings(plan, ring));
     }
-    if plan.group_k > 0 {
-        all.push((
-            "group",
+    all
+}
+
+fn ring_settings(plan: &Plan, ring: &LevelPlan) -> [(&'static str, String, String); 3] {
+    [
+        (
+            "ring",
+            "\"auto\"".to_owned(),
+            format!(
+                "Shards on other nodes, {} per node; needs a store on each node, such as \
+                 store = \"/local/{{node}}\".",
+                bytes(ring.stored_bytes)
+            ),
+        ),
+        (
+            "ring_group",
             plan.group_k.to_string(),
             format!(
                 "Nodes per group; with the shards below {:.2} % of node incidents are survived.",
                 100.0 * plan.ring_survival
             ),
-        ));
-        all.push(("shards", plan.group_m.to_string(), "Shards per group.".to_owned()));
-    }
-    all
+        ),
+        ("ring_shards", plan.group_m.to_string(), "Shards per group.".to_owned()),
+    ]
+}
+
+/// What to run for the global level, whose place only the user knows.
+fn global(plan: &Plan) -> [String; 2] {
+    let level = &plan.levels[plan.levels.len() - 1];
+    let ratio = plan.local_per_global();
+    let every = if plan.background { String::new() } else { format!(" --every {ratio}") };
+    [
+        format!(
+            "\n# Global level: one checkpoint in {ratio}, every {}, {} for the whole job. Beside the \
+             job:\n",
+            duration(level.interval_s),
+            bytes(plan.global_bytes)
+        ),
+        format!("#   standfast drain --to s3://BUCKET/PREFIX --follow{every}\n"),
+    ]
 }
 
 #[cfg(test)]
@@ -94,12 +118,26 @@ mod tests {
         let parsed: toml::Table = text.parse().unwrap();
         assert_eq!(parsed.len(), known.len(), "{text}");
         assert_eq!(parsed["codec"].as_str(), Some(plan.codec.as_str()));
-        assert!(text.contains("# group = "));
-        let all = toml(
-            &plan,
-            &["interval", "codec", "pool", "ring_every", "global_every", "group", "shards"],
-        );
+        assert!(text.contains("# ring_group = "));
+        let all = toml(&plan, &["interval", "codec", "pool", "ring", "ring_group", "ring_shards"]);
         let parsed: toml::Table = all.parse().unwrap();
-        assert_eq!(parsed["group"].as_integer(), Some(plan.group_k as i64));
+        assert_eq!(parsed["ring_group"].as_integer(), Some(plan.group_k as i64));
+        assert_eq!(parsed["ring_shards"].as_integer(), Some(plan.group_m as i64));
+    }
+
+    #[test]
+    fn the_ranks_of_a_node_share_its_pool() {
+        let alone = plan(&Inputs::example()).unwrap();
+        let shared = plan(&Inputs { ranks_per_node: 4, ..Inputs::example() }).unwrap();
+        assert_eq!(shared.rank_pool_mib(), alone.rank_pool_mib().div_ceil(4));
+        assert!(toml(&shared, &["pool"]).contains("4 of them"));
+    }
+
+    #[test]
+    fn a_host_that_waits_for_global_storage_is_told_how_often() {
+        let inputs = Inputs { background: false, ..Inputs::example() };
+        let plan = plan(&inputs).unwrap();
+        let text = toml(&plan, &[]);
+        assert!(text.contains(&format!("--every {}", plan.local_per_global())), "{text}");
     }
 }

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::bench::Bench;
 use super::failure_log::Mtti;
-use super::measured::{Checkpoint, measured};
+use super::measured::{Checkpoint, Drain, drain_rate, measured};
 use super::scheduler::Allocation;
 use super::{CodecInput, Inputs};
 use crate::render::{bytes, duration};
@@ -48,6 +48,10 @@ impl Sourced {
     pub fn scheduler(&mut self, allocation: &Allocation) {
         self.inputs.nodes = allocation.nodes;
         self.note("nodes", allocation.source);
+        if let Some((ranks, source)) = allocation.ranks_per_node {
+            self.inputs.ranks_per_node = ranks;
+            self.note("ranks_per_node", source);
+        }
     }
 
     /// Takes what a benchmark measured; whether there was anything to take.
@@ -64,6 +68,19 @@ impl Sourced {
         let used = measured(checkpoints, &mut self.inputs);
         used.iter().for_each(|field| self.note(field, source));
         !used.is_empty()
+    }
+
+    /// Takes the rate at which a job's drains went, from all its stores together.
+    pub fn drains(&mut self, drains: &[Drain], stores: u64, source: &str) {
+        if let Some(rate) = drain_rate(drains) {
+            self.inputs.global_write_bps = rate * stores as f64;
+            self.note("global_write_bps", source);
+        }
+    }
+
+    /// Whether a field is more than an assumption.
+    pub fn knows(&self, field: &str) -> bool {
+        self.sources.contains_key(field)
     }
 
     /// Takes the mean time of a failure log.
@@ -95,6 +112,7 @@ fn values(inputs: &Inputs) -> Vec<(&'static str, String)> {
     let free = |choice: Option<u64>| choice.map_or("any".to_owned(), |it| it.to_string());
     vec![
         ("nodes", inputs.nodes.to_string()),
+        ("ranks_per_node", inputs.ranks_per_node.to_string()),
         ("bytes_per_node", bytes(inputs.bytes_per_node)),
         ("changed_share", share(inputs.changed_share)),
         ("mtti_s", duration(inputs.mtti_s)),
@@ -136,7 +154,11 @@ mod tests {
     #[test]
     fn every_input_is_listed_with_its_source() {
         let mut sourced = Sourced::assumed();
-        sourced.scheduler(&Allocation { nodes: 7, source: "SLURM_NNODES" });
+        sourced.scheduler(&Allocation {
+            nodes: 7,
+            source: "SLURM_NNODES",
+            ranks_per_node: Some((4, "SLURM_NTASKS_PER_NODE")),
+        });
         let line = r#"{"type":"bench","name":"memcpy","value":8.0,"unit":"GB/s"}"#;
         assert!(sourced.bench(&bench::parse(line).unwrap(), "b.json"));
         sourced.note("mtti_s", "--mtti");
@@ -146,6 +168,8 @@ mod tests {
             (of("nodes").value.as_str(), of("nodes").source.as_str()),
             ("7", "SLURM_NNODES")
         );
+        assert_eq!(of("ranks_per_node").value, "4");
+        assert!(sourced.knows("nodes") && !sourced.knows("survival"));
         assert_eq!(of("capture_bps").source, "b.json: memcpy");
         assert_eq!(of("mtti_s").source, "--mtti");
         assert_eq!(of("survival").source, "assumed");

@@ -67,7 +67,7 @@ mod tests {
     #[test]
     fn a_report_stands_alone() {
         let items =
-            [paper::reproduce("ndp-figure7").unwrap(), paper::reproduce("ddc-table1").unwrap()];
+            [paper::reproduce("ndp-figure1").unwrap(), paper::reproduce("ddc-table1").unwrap()];
         let page = report("title", &items);
         assert_eq!(page.matches("<svg").count(), 1);
         assert_eq!(page.matches("<h2").count(), 2);

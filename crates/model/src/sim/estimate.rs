@@ -19,7 +19,7 @@ use crate::error::Result;
 
 const BATCHES: usize = 32;
 /// Student's quantile for 31 degrees of freedom, 99.5 %.
-const STUDENT_99: f64 = 2.744;
+pub(crate) const STUDENT_99: f64 = 2.744;
 /// The same for 99.995 %: one case in ten thousand falls outside.
 const STUDENT_9999: f64 = 4.50;
 

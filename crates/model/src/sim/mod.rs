@@ -15,6 +15,7 @@
 mod estimate;
 mod timeline;
 
+pub(crate) use estimate::STUDENT_99;
 pub use estimate::{Estimate, Length};
 
 use crate::bounds::positive;

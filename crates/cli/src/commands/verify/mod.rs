@@ -130,6 +130,7 @@ fn orphans(job: &OpenJob, inventory: &Inventory, output: &Output) -> Result<()> 
 
 fn is_ours(object: &ObjectMeta) -> bool {
     object.name == name::STORE
+        || object.name == name::DRAINS
         || name::parse_manifest(&object.name).is_some()
         || name::parse_image(&object.name).is_some()
         || name::parse_segment(&object.name).is_some()
