@@ -299,7 +299,9 @@ impl Job {
         let ready = self.board.untold().map_or(Ok(()), Err);
         let version = core.checkpoint(version, ready, &self.board)?;
         let held_up = self.since_open();
-        self.learn_drains();
+        if core.team.is_first() {
+            self.learn_drains();
+        }
         self.pace().taken(version, begun, held_up);
         Ok(version)
     }

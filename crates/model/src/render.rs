@@ -182,7 +182,7 @@ pub fn json_line(kind: &str, object: &impl Serialize) -> String {
 }
 
 /// Three significant decimals at most, none for whole numbers.
-fn number(value: f64) -> String {
+pub(crate) fn number(value: f64) -> String {
     if value == value.round() && value.abs() < 1e9 {
         return format!("{value:.0}");
     }

@@ -94,16 +94,20 @@ impl<'a> PlotFile<'a> {
         Ok(Self { path, extension })
     }
 
-    /// One plot goes to the file itself, several to files beside it, each with its own name.
+    /// The first plot of one reproduction goes to the file itself; its others, and those of
+    /// several reproductions, to files beside it, each with its own name.
     fn draw(&self, items: &[Reproduction], output: &Output) -> Result<()> {
         let charts: Vec<&Chart> = items.iter().flat_map(|item| &item.charts).collect();
-        match charts.as_slice() {
-            [] => Err(no_plot(items)),
-            [chart] => write(self.path, &self.bytes(chart)?, output),
-            several => several.iter().try_for_each(|chart| {
-                write(&self.beside(&chart.name), &self.bytes(chart)?, output)
-            }),
+        let (first, others) = match (items.len(), charts.as_slice()) {
+            (_, []) => return Err(no_plot(items)),
+            (1, [first, others @ ..]) => (Some(first), others),
+            (_, all) => (None, all),
+        };
+        if let Some(chart) = first {
+            write(self.path, &self.bytes(chart)?, output)?;
         }
+        let beside = |chart: &&Chart| write(&self.beside(&chart.name), &self.bytes(chart)?, output);
+        others.iter().try_for_each(beside)
     }
 
     fn beside(&self, name: &str) -> PathBuf {

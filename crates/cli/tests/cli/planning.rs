@@ -170,6 +170,7 @@ fn papers_are_compared_drawn_and_reported() {
     let draw = |name, file| run(dir.path(), &["model", "paper", name, "--plot", file]);
     assert_eq!(draw("ndp-figure7", "seven.PNG").code, 0);
     assert!(std::fs::read(dir.path().join("seven.PNG")).unwrap().starts_with(b"\x89PNG"));
+    assert!(dir.path().join("seven-ndp-figure7-normalized.png").is_file());
     assert_eq!(draw("all", "plot.svg").code, 0);
     let drawn = std::fs::read_to_string(dir.path().join("plot-ndp-figure7.svg")).unwrap();
     assert!(drawn.starts_with("<svg"));

@@ -161,6 +161,13 @@ impl Exascale {
         })
     }
 
+    /// Efficiency when every checkpoint goes to the far level, at Daly's interval for it.
+    pub(super) fn global_only(&self, factor: f64) -> Result<f64> {
+        let (commit, restore) = self.far_s(factor, self.assumptions.host_compress_bps)?;
+        let single = Single::new(self.mtti_s, commit, restore)?;
+        single.efficiency(single.daly_interval_s())
+    }
+
     /// The host writes both levels with the given ratio.
     pub(super) fn host_at(&self, near: f64, factor: f64, ratio: u64) -> Result<Outcome> {
         let (commit, restore) = self.far_s(factor, self.assumptions.host_compress_bps)?;

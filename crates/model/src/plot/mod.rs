@@ -71,6 +71,7 @@ mod tests {
         let page = report("title", &items);
         assert_eq!(page.matches("<svg").count(), 1);
         assert_eq!(page.matches("<h2").count(), 2);
+        assert!(page.contains("11 of 11 numbers agree") && !page.contains("0 of 0"));
         assert!(!page.contains("<script") && !page.contains("src="));
     }
 

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use super::canvas::escape;
 use super::svg;
 use crate::paper::Reproduction;
+use crate::render::number;
 
 const STYLE: &str = "body{font:16px/1.5 'DejaVu Sans',Verdana,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#111}\
 h2{margin-top:3rem;border-bottom:1px solid #ccc}table{border-collapse:collapse;margin:1rem 0}\
@@ -24,13 +25,10 @@ pub fn report(title: &str, items: &[Reproduction]) -> String {
     for item in items {
         let _ = writeln!(
             page,
-            "<li><a href=\"#{}\">{}</a>: {} of {} numbers and {} of {} statements agree</li>",
+            "<li><a href=\"#{}\">{}</a>: {}</li>",
             item.name,
             escape(item.title),
-            item.agreeing(),
-            item.rows.len(),
-            item.claims.iter().filter(|claim| claim.holds).count(),
-            item.claims.len()
+            summary(item)
         );
     }
     page.push_str("</ul>\n");
@@ -39,6 +37,19 @@ pub fn report(title: &str, items: &[Reproduction]) -> String {
     }
     page.push_str("</body></html>\n");
     page
+}
+
+/// How much of an item agrees, without what it does not have.
+fn summary(item: &Reproduction) -> String {
+    let holding = item.claims.iter().filter(|claim| claim.holds).count();
+    let parts = [
+        ("numbers agree", item.agreeing(), item.rows.len()),
+        ("statements hold", holding, item.claims.len()),
+    ];
+    let told = parts.iter().filter(|(_, _, all)| *all > 0);
+    let told: Vec<String> =
+        told.map(|(what, good, all)| format!("{good} of {all} {what}")).collect();
+    told.join(", ")
 }
 
 fn section(page: &mut String, item: &Reproduction) {
@@ -51,10 +62,10 @@ fn section(page: &mut String, item: &Reproduction) {
         for row in &item.rows {
             let _ = writeln!(
                 page,
-                "<tr><td>{}</td><td>{}</td><td>{:.2}</td><td>{:+.2}</td><td>{}</td>{}</tr>",
+                "<tr><td>{}</td><td>{}</td><td>{}</td><td>{:+.2}</td><td>{}</td>{}</tr>",
                 escape(&row.label),
-                row.paper,
-                row.ours,
+                number(row.paper),
+                number(row.ours),
                 row.difference(),
                 escape(row.unit),
                 mark(row.agrees())
