@@ -90,17 +90,17 @@ fn ring_settings(plan: &Plan, ring: &LevelPlan) -> [(&'static str, String, Strin
 }
 
 /// What to run for the global level, whose place only the user knows.
-fn global(plan: &Plan) -> [String; 2] {
+fn global(plan: &Plan) -> [String; 3] {
     let level = &plan.levels[plan.levels.len() - 1];
     let ratio = plan.local_per_global();
     let every = if plan.background { String::new() } else { format!(" --every {ratio}") };
     [
         format!(
-            "\n# Global level: one checkpoint in {ratio}, every {}, {} for the whole job. Beside the \
-             job:\n",
+            "\n# Global level: one checkpoint in {ratio}, every {}, {} for the whole job.\n",
             duration(level.interval_s),
             bytes(plan.global_bytes)
         ),
+        "# global = \"s3://BUCKET/PREFIX\", or beside the job:\n".to_owned(),
         format!("#   standfast drain --to s3://BUCKET/PREFIX --follow{every}\n"),
     ]
 }
