@@ -507,6 +507,52 @@ int sf_protect(struct sf_job *job, const char *name, void *start, size_t bytes);
 int sf_protect_typed(struct sf_job *job, const char *name, void *start, size_t count, int type);
 
 /**
+ * Protects memory of a CUDA device: from now on it is part of every checkpoint and filled by every
+ * restart.
+ *
+ * A checkpoint waits for the work that the program has queued on the device, hashes the region
+ * there and copies what changed aside, within the device; then the program goes on while new pages
+ * are compressed there and cross to the host. What a device wrote any machine can restore: into
+ * device memory, or by `sf_recover` or a region of the same name and length into host memory.
+ *
+ * @param job   An open job.
+ * @param name  Name of the region, as for `sf_protect`.
+ * @param start An address of the device, such as `cudaMalloc` gives; a multiple of 16. All device
+ *              regions of a job lie on one device.
+ * @param bytes Its length. The same length is expected at a restart.
+ * @return `SF_OK`; `SF_UNSUPPORTED` if there is no driver or no device; `SF_INVALID` as
+ *         `sf_protect`, and if `start` is no device memory.
+ *
+ * Until `sf_unprotect` or `sf_finalize` the memory must stay allocated. Nothing that writes to it
+ * may be queued on the device during `sf_checkpoint`, nor anything that uses it during
+ * `sf_restart`.
+ *
+ * Thread-safe; waits while a checkpoint is being captured.
+ */
+int sf_protect_device(struct sf_job *job, const char *name, void *start, size_t bytes);
+
+/**
+ * Protects an array of numbers in the memory of a CUDA device. Their type helps compression.
+ *
+ * @param job   An open job.
+ * @param name  Name of the region, as for `sf_protect`.
+ * @param start The array on the device, as for `sf_protect_device`.
+ * @param count How many elements it has.
+ * @param type  One of `sf_type`, such as `SF_BF16`.
+ * @return As `sf_protect_device`; `SF_INVALID` also for a type that does not exist, or if the
+ *         array would be larger than memory.
+ *
+ * The memory must be left alone as described for `sf_protect_device`.
+ *
+ * Thread-safe; waits while a checkpoint is being captured.
+ */
+int sf_protect_device_typed(struct sf_job *job,
+                            const char *name,
+                            void *start,
+                            size_t count,
+                            int type);
+
+/**
  * Ends the protection of a region. Do this before its memory is freed or moved by `realloc`.
  * Checkpoints that have been taken keep the region.
  *

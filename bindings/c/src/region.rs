@@ -116,11 +116,7 @@ pub unsafe extern "C" fn sf_protect_typed(
     r#type: c_int,
 ) -> c_int {
     call("sf_protect_typed", || {
-        let (size, elem) = layout(r#type)
-            .ok_or_else(|| Failure::invalid(format!("type {} is no sf_type", r#type)))?;
-        let bytes = count.checked_mul(size).ok_or_else(|| {
-            Failure::invalid(format!("{count} elements of {size} bytes are more than memory holds"))
-        })?;
+        let (bytes, elem) = measure(count, r#type)?;
         // SAFETY: the caller vouches for name and memory.
         unsafe { protect(job, name, start, bytes, elem) }
     })
@@ -141,6 +137,96 @@ unsafe fn protect(
         // SAFETY: the caller vouches for the memory.
         Ok(unsafe { open.job.protect(name, start.cast(), bytes, elem) }?)
     })
+}
+
+/// Protects memory of a CUDA device: from now on it is part of every checkpoint and filled by every
+/// restart.
+///
+/// A checkpoint waits for the work that the program has queued on the device, hashes the region
+/// there and copies what changed aside, within the device; then the program goes on while new pages
+/// are compressed there and cross to the host. What a device wrote any machine can restore: into
+/// device memory, or by `sf_recover` or a region of the same name and length into host memory.
+///
+/// @param job   An open job.
+/// @param name  Name of the region, as for `sf_protect`.
+/// @param start An address of the device, such as `cudaMalloc` gives; a multiple of 16. All device
+///              regions of a job lie on one device.
+/// @param bytes Its length. The same length is expected at a restart.
+/// @return `SF_OK`; `SF_UNSUPPORTED` if there is no driver or no device; `SF_INVALID` as
+///         `sf_protect`, and if `start` is no device memory.
+///
+/// Until `sf_unprotect` or `sf_finalize` the memory must stay allocated. Nothing that writes to it
+/// may be queued on the device during `sf_checkpoint`, nor anything that uses it during
+/// `sf_restart`.
+///
+/// Thread-safe; waits while a checkpoint is being captured.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sf_protect_device(
+    job: *mut sf_job,
+    name: *const c_char,
+    start: *mut c_void,
+    bytes: usize,
+) -> c_int {
+    // SAFETY: the caller vouches for name and memory.
+    call("sf_protect_device", || unsafe { protect_device(job, name, start, bytes, 0) })
+}
+
+/// Protects an array of numbers in the memory of a CUDA device. Their type helps compression.
+///
+/// @param job   An open job.
+/// @param name  Name of the region, as for `sf_protect`.
+/// @param start The array on the device, as for `sf_protect_device`.
+/// @param count How many elements it has.
+/// @param type  One of `sf_type`, such as `SF_BF16`.
+/// @return As `sf_protect_device`; `SF_INVALID` also for a type that does not exist, or if the
+///         array would be larger than memory.
+///
+/// The memory must be left alone as described for `sf_protect_device`.
+///
+/// Thread-safe; waits while a checkpoint is being captured.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sf_protect_device_typed(
+    job: *mut sf_job,
+    name: *const c_char,
+    start: *mut c_void,
+    count: usize,
+    r#type: c_int,
+) -> c_int {
+    call("sf_protect_device_typed", || {
+        let (bytes, elem) = measure(count, r#type)?;
+        // SAFETY: the caller vouches for name and memory.
+        unsafe { protect_device(job, name, start, bytes, elem) }
+    })
+}
+
+/// # Safety
+/// As `sf_protect_device`.
+unsafe fn protect_device(
+    job: *mut sf_job,
+    name: *const c_char,
+    start: *mut c_void,
+    bytes: usize,
+    elem: u8,
+) -> Outcome {
+    handle::with(job, |open| {
+        // SAFETY: the caller vouches for the name.
+        let name = unsafe { argument::text("name", name) }?;
+        if start.is_null() {
+            return Err(Failure::invalid("start is NULL"));
+        }
+        // SAFETY: the caller vouches for the memory.
+        Ok(unsafe { open.job.protect_device(name, start as u64, bytes, elem) }?)
+    })
+}
+
+/// Bytes of so many elements, and the size of their numbers.
+fn measure(count: usize, number: c_int) -> Outcome<(usize, u8)> {
+    let (size, elem) =
+        layout(number).ok_or_else(|| Failure::invalid(format!("type {number} is no sf_type")))?;
+    let bytes = count.checked_mul(size).ok_or_else(|| {
+        Failure::invalid(format!("{count} elements of {size} bytes are more than memory holds"))
+    })?;
+    Ok((bytes, elem))
 }
 
 /// Ends the protection of a region. Do this before its memory is freed or moved by `realloc`.

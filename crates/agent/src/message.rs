@@ -58,6 +58,8 @@ pub struct Begin {
     pub threads: u32,
     /// How blocks are compressed, as the setting `codec`.
     pub codec: String,
+    /// Whether a GPU shall compress them, where there is one.
+    pub gpu: bool,
     /// What is done before, as the setting `filter`.
     pub filter: String,
     /// Checkpoints kept; 0: all.

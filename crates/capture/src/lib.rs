@@ -18,6 +18,7 @@
 //! ```
 
 mod absent;
+mod device;
 mod huge;
 mod kernel;
 mod memory;
@@ -26,6 +27,10 @@ mod snapshot;
 mod tracker;
 
 pub use absent::{Absent, Served, end_by_bus_error, system_page_bytes};
+pub use device::{
+    ChangedPages, Device, DeviceError, DeviceFill, DeviceRegion, DeviceResult, Drained, Scanned,
+    Which,
+};
 pub use huge::Mender;
 pub use memory::Memory;
 pub use region::{Error, Region, Regions, Result};

@@ -10,6 +10,7 @@
 
 use standfast_format::{Kind, name};
 
+use crate::device::DeviceRegion;
 use crate::tracker::Span;
 
 /// Result of changing the table.
@@ -92,6 +93,8 @@ pub struct Region {
     start: *mut u8,
     bytes: usize,
     elem: u8,
+    /// Set where it lies in the memory of a device: `start` is an address there.
+    device: Option<DeviceRegion>,
 }
 
 // SAFETY: a region is an address; using it is unsafe and bound to the promise given to `protect`.
@@ -115,28 +118,41 @@ impl Region {
         self.elem
     }
 
-    /// Its memory, to be read.
+    /// The region as its device knows it, if it lies in the memory of one.
+    pub fn device(&self) -> Option<DeviceRegion> {
+        self.device
+    }
+
+    /// Its memory, to be read; nothing of a region that lies on a device.
     ///
     /// # Safety
     /// The memory must still be mapped, and nobody may write to it while the slice lives.
     pub unsafe fn memory<'a>(&self) -> &'a [u8] {
         // SAFETY: the caller vouches for the range, which was checked to lie in memory.
-        unsafe { std::slice::from_raw_parts(self.start, self.bytes) }
+        unsafe { std::slice::from_raw_parts(self.host_start(), self.span().bytes) }
     }
 
-    /// Its memory, to be filled.
+    /// Its memory, to be filled; nothing of a region that lies on a device.
     ///
     /// # Safety
     /// The memory must still be mapped and writable, and nobody else may use it while the slice
     /// lives.
     pub unsafe fn memory_mut<'a>(&self) -> &'a mut [u8] {
         // SAFETY: as for `memory`, with the caller's promise of exclusive use.
-        unsafe { std::slice::from_raw_parts_mut(self.start, self.bytes) }
+        unsafe { std::slice::from_raw_parts_mut(self.host_start(), self.span().bytes) }
     }
 
-    /// Its place in memory.
+    /// Its place in memory that the processor reads; empty if it lies on a device.
     pub fn span(&self) -> Span {
-        Span { start: self.start as usize, bytes: self.bytes }
+        let bytes = if self.device.is_some() { 0 } else { self.bytes };
+        Span { start: self.host_start() as usize, bytes }
+    }
+
+    fn host_start(&self) -> *mut u8 {
+        match self.device {
+            Some(_) => std::ptr::NonNull::dangling().as_ptr(),
+            None => self.start,
+        }
     }
 }
 
@@ -158,6 +174,25 @@ impl Regions {
         bytes: usize,
         elem: u8,
     ) -> Result<()> {
+        self.add(Region { name: name.into(), start, bytes, elem, device: None })
+    }
+
+    /// Adds a region that lies in the memory of a device, which keeps it alive.
+    pub fn protect_device(
+        &mut self,
+        name: &str,
+        at: u64,
+        bytes: usize,
+        elem: u8,
+        device: DeviceRegion,
+    ) -> Result<()> {
+        let start = std::ptr::without_provenance_mut(at as usize);
+        self.add(Region { name: name.into(), start, bytes, elem, device: Some(device) })
+    }
+
+    fn add(&mut self, region: Region) -> Result<()> {
+        let Region { name, start, bytes, elem, .. } = &region;
+        let (name, bytes, elem) = (name.as_str(), *bytes, *elem);
         name::check_region(name)?;
         if self.get(name).is_some() {
             return Err(Error::Taken { name: name.into() });
@@ -165,12 +200,11 @@ impl Regions {
         if ![0, 1, 2, 4, 8, 16].contains(&elem) {
             return Err(Error::Element { name: name.into(), elem });
         }
-        let address = start as usize;
+        let address = *start as usize;
         let fits = bytes <= isize::MAX as usize && address.checked_add(bytes).is_some();
         if start.is_null() || !fits {
             return Err(Error::Address { name: name.into(), address, bytes });
         }
-        let region = Region { name: name.into(), start, bytes, elem };
         if let Some(other) = self.all.iter().find(|other| overlap(other, &region)) {
             return Err(Error::Overlap { name: name.into(), other: other.name.clone() });
         }
@@ -214,6 +248,11 @@ impl Regions {
         self.all.iter()
     }
 
+    /// Bytes of the regions that the processor reads.
+    pub fn host_bytes(&self) -> u64 {
+        self.all.iter().map(|region| region.span().bytes as u64).sum()
+    }
+
     /// Bytes of all regions together.
     pub fn bytes(&self) -> u64 {
         self.all.iter().map(|region| region.bytes as u64).sum()
@@ -221,8 +260,10 @@ impl Regions {
 }
 
 fn overlap(a: &Region, b: &Region) -> bool {
-    let (a, b) = (a.span(), b.span());
-    a.bytes > 0 && b.bytes > 0 && a.start < b.end() && b.start < a.end()
+    let place = |region: &Region| Span { start: region.start as usize, bytes: region.bytes };
+    let same = a.device.is_some() == b.device.is_some();
+    let (a, b) = (place(a), place(b));
+    same && a.bytes > 0 && b.bytes > 0 && a.start < b.end() && b.start < a.end()
 }
 
 #[cfg(test)]

@@ -240,9 +240,14 @@ pub(crate) const PAGES: &[Page] = &[
         examples: &[
             ("standfast bench", "1 GiB in the directory for temporary files, about a minute"),
             ("standfast bench --dir /scratch --rounds 9", "the disk that checkpoints go to"),
+            ("standfast bench gpu", "which GPU was found, and what it reaches"),
         ],
         next: "a stage far below its ceiling is worth a look at 'standfast config': threads, codec, io",
         json: &[
+            (
+                "gpu",
+                "found, text (its name, or why none is used), driver, capability, memory_bytes, free_bytes (with the part gpu)",
+            ),
             ("bench", "name, value, unit, ceiling_name, ceiling, note"),
             ("bar", "issue, name, value, goal, better, ceiling, ceiling_unit, met"),
         ],

@@ -109,13 +109,17 @@ fn begin(
         job_ranks,
         hash: config.hash,
         page_bytes: config.page.0 as u32,
-        block_bytes: config.block.0 as u32,
+        block_bytes: match config.pipeline {
+            Pipeline::Gpu => config.page.0.max(standfast_gpu::broker::BLOCK_BYTES as u64) as u32,
+            _ => config.block.0 as u32,
+        },
         pool_bytes,
         threads: config.threads() as u32,
         codec: match config.pipeline {
             Pipeline::None => "none".into(),
-            Pipeline::Pipelined | Pipeline::Serial => show("codec"),
+            Pipeline::Pipelined | Pipeline::Serial | Pipeline::Gpu => show("codec"),
         },
+        gpu: config.pipeline == Pipeline::Gpu,
         filter: show("filter"),
         keep: config.keep,
         global: match config.global.is_empty() || !is_whole {

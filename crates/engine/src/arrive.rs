@@ -32,6 +32,11 @@ impl Job {
         if self.config().config.restart == config::Restart::Eager {
             return Ok(Arrival::None(None));
         }
+        let [here] = core.team.all_hold([!core.has_device_regions()])?;
+        if !here {
+            let why = "device memory is filled before the program goes on";
+            return Ok(Arrival::None(Some(why.into())));
+        }
         let opened = self.open_all(core, manifest);
         let [all] = core.team.all_hold([opened.is_ok()])?;
         let rebuild = match opened {
@@ -56,7 +61,8 @@ impl Job {
         check_ranks(manifest, core.team.size())?;
         let image = read_image(&*self.store, manifest, core.team.rank())?;
         check_fit(core, &image)?;
-        Ok(Rebuild::open(&*self.store, &self.header, image, self.restart_threads())?)
+        let threads = self.restart_threads(core.team.size());
+        Ok(Rebuild::open(&*self.store, &self.header, image, threads)?)
     }
 
     fn begin(&self, core: &Core, rebuild: Rebuild) -> Result<(Begun, Vec<String>)> {

@@ -18,6 +18,9 @@ pub enum Error {
     /// A region cannot be protected or is not.
     #[error(transparent)]
     Region(#[from] standfast_capture::Error),
+    /// The memory of a device cannot be used.
+    #[error(transparent)]
+    Device(#[from] standfast_capture::DeviceError),
     /// Writing a checkpoint failed.
     #[error(transparent)]
     Pack(#[from] standfast_pack::Error),
@@ -139,6 +142,7 @@ impl Error {
         match self {
             Error::Store(source) => source.kind(),
             Error::Region(source) => source.kind(),
+            Error::Device(source) => source.kind,
             Error::Pack(source) => source.kind(),
             Error::Agent(source) => source.kind(),
             Error::Earlier { source, .. } => source.kind(),
@@ -175,6 +179,15 @@ impl From<standfast_commit::Error> for Error {
 impl From<standfast_protect::Error> for Error {
     fn from(source: standfast_protect::Error) -> Self {
         Error::Ring(std::sync::Arc::new(source))
+    }
+}
+
+impl From<standfast_restart::Failed<standfast_capture::DeviceError>> for Error {
+    fn from(failed: standfast_restart::Failed<standfast_capture::DeviceError>) -> Self {
+        match failed {
+            standfast_restart::Failed::Source(error) => error.into(),
+            standfast_restart::Failed::Sink(error) => error.into(),
+        }
     }
 }
 

@@ -15,9 +15,10 @@
 //! - What is in memory at a time stays below twice [`ROUND_BYTES`] and the orders.
 
 use standfast_format::{HashKind, SegmentRef, StoreHeader};
-use standfast_restart::{Failed, MemorySink, Rebuild, SlotReader, Slots, Unproven};
+use standfast_restart::{Rebuild, SlotReader, Slots, Unproven};
 use standfast_store::Store;
 
+use crate::device::RegionSink;
 use crate::error::{Error, Result};
 use crate::team::Team;
 
@@ -111,7 +112,7 @@ impl<'a> Exchange<'a> {
     pub(crate) fn pages(
         &mut self,
         rebuild: &Rebuild,
-        sink: &MemorySink<'_>,
+        sink: &RegionSink<'_>,
         wanted: impl Fn(usize) -> bool,
     ) -> Result<()> {
         let page_bytes = self.source.page_bytes as usize;
@@ -153,7 +154,7 @@ impl<'a> Exchange<'a> {
     fn take(
         &self,
         rebuild: &Rebuild,
-        sink: &MemorySink<'_>,
+        sink: &RegionSink<'_>,
         wanted: &impl Fn(usize) -> bool,
         from: usize,
         pages: usize,
@@ -167,8 +168,7 @@ impl<'a> Exchange<'a> {
                 return Err(Error::NoPages { owner });
             }
             for (page, at) in told.chunks_exact(page_bytes).zip(numbers) {
-                let taken = rebuild.take_remote(sink, wanted, *at as usize, page);
-                taken.map_err(|failed: Failed<_>| standfast_restart::Error::from(failed))?;
+                rebuild.take_remote(sink, wanted, *at as usize, page)?;
             }
         }
         Ok(())

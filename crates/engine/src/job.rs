@@ -10,7 +10,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use standfast_capture::{Memory, Regions};
+use standfast_capture::{Memory, Region, Regions};
 use standfast_comm::{Comm, Concurrency};
 use standfast_commit::{Publisher, refresh};
 use standfast_format::{AttemptId, Kind, Level, Manifest, Rank, StoreHeader, Version, name};
@@ -20,8 +20,10 @@ use standfast_store::{LockGuard, Store};
 use crate::agent;
 use crate::checkpoint::capture::Capturer;
 use crate::checkpoint::commit::{CommitSettings, Committed, Committer, Work};
-use crate::checkpoint::draft::Order;
+use crate::checkpoint::device::{SharedDevice, lock_device};
+use crate::checkpoint::draft::{Draft, Order};
 use crate::checkpoint::snapshot::UnderWay;
+use crate::checkpoint::stop::Captured;
 use crate::checkpoint::told::Holdings;
 use crate::config::{Loaded, key};
 use crate::error::{Error, Result};
@@ -59,6 +61,8 @@ pub(crate) struct Core {
     pub(crate) cells: Vec<(String, Arc<dyn Cell>)>,
     pub(crate) team: Team,
     store: Arc<dyn Store>,
+    /// The device on which regions lie, once there is one.
+    pub(crate) device: Option<SharedDevice>,
     /// `None` while a snapshot is being taken in: it travels with the snapshot.
     capturer: Option<Capturer>,
     under_way: Option<UnderWay>,
@@ -167,6 +171,7 @@ impl Job {
         let core = Core {
             regions: Regions::default(),
             cells: Vec::new(),
+            device: None,
             capturer: Some(capturer),
             under_way: None,
             committer: Committer::start(settings, background),
@@ -341,7 +346,11 @@ pub(crate) fn lock(core: &Mutex<Core>) -> MutexGuard<'_, Core> {
 impl Core {
     pub(crate) fn unprotect(&mut self, name: &str) -> Result<()> {
         self.wait_taken();
+        let region = self.regions.get(name).and_then(Region::device);
         self.regions.unprotect(name)?;
+        if let (Some(region), Some(device)) = (region, &self.device) {
+            lock_device(device).release(region);
+        }
         self.cells.retain(|(of, _)| of != name);
         Ok(())
     }
@@ -473,15 +482,21 @@ impl Core {
         let frozen = unsafe { capturer.freeze(&self.regions, order, inventory, &self.team) }?;
         let work = match frozen {
             Some(frozen) => {
-                let capturer = self.capturer.take().expect("settled");
-                let (work, under_way) = UnderWay::start(frozen, capturer);
-                self.under_way = Some(under_way);
-                work
+                self.take_in_behind(order, |capturer, team| capturer.take_in(frozen, team))
             }
-            // SAFETY: as above.
-            None => Work::Draft(Box::new(unsafe {
-                capturer.capture(&self.regions, order, inventory, &self.team)
-            }?)),
+            None => {
+                let device = self.device.as_ref();
+                // SAFETY: as above.
+                let captured = unsafe {
+                    capturer.capture(&self.regions, order, inventory, &self.team, device)
+                };
+                match captured? {
+                    Captured::Draft(draft) => Work::Draft(draft),
+                    Captured::Staged(staged) => {
+                        self.take_in_behind(order, |capturer, _| capturer.take_in_staged(*staged))
+                    }
+                }
+            }
         };
         drop(held);
         board.set(version, Progress::Reached(Level::Memory));
@@ -492,6 +507,18 @@ impl Core {
 }
 
 impl Core {
+    /// Work for the committer: what is left to take in, with the capturer that does it.
+    fn take_in_behind(
+        &mut self,
+        order: Order,
+        take_in: impl FnOnce(&mut Capturer, Option<&Team>) -> Result<Draft> + Send + 'static,
+    ) -> Work {
+        let capturer = self.capturer.take().expect("settled");
+        let (work, under_way) = UnderWay::start(order, capturer, take_in);
+        self.under_way = Some(under_way);
+        work
+    }
+
     /// Goes on without the agent, which this or another rank has lost. Collective.
     fn dismiss_agent(&mut self, lost: Option<Error>) -> Result<()> {
         let inventory = self.inventory.as_mut().expect("settled");

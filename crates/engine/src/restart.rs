@@ -20,6 +20,7 @@ use standfast_restart::{Inventory, MemorySink, Rebuild, read_image};
 use standfast_store::Lock;
 
 use crate::arrive::{Arrival, eager_note};
+use crate::device::RegionSink;
 use crate::error::{Error, Result};
 use crate::exchange::{Exchange, Source};
 use crate::job::{Core, Job};
@@ -121,7 +122,7 @@ impl Job {
     fn read_back_eagerly(&self, core: &mut Core, manifest: &Manifest) -> Result<Vec<String>> {
         let team = &core.team;
         let (rank, size) = (team.rank(), team.size());
-        let threads = self.restart_threads();
+        let threads = self.restart_threads(size);
         // The same on all ranks.
         check_ranks(manifest, size)?;
         ring::rebuild(team, &*self.store, &self.stores, manifest)?;
@@ -160,15 +161,17 @@ impl Job {
             .collect();
         let wanted: Vec<bool> =
             regions.iter().map(|region| core.regions.get(&region.name).is_some()).collect();
-        let sink = MemorySink::new(destinations);
+        let sink = RegionSink::new(MemorySink::new(destinations), core, regions);
+        let sink = team.agree(sink)?;
         let fetched = match &mut exchange {
             Some(exchange) => exchange.pages(&rebuild, &sink, |region| wanted[region]),
             None => Ok(()),
         };
         let own = rebuild
             .rebuild(&sink, |region| wanted[region], &AtomicU64::new(0))
-            .map_err(|failed| Error::from(standfast_restart::Error::from(failed)));
-        team.agree(own.and(fetched))?;
+            .map_err(Error::from);
+        team.agree(own.and(fetched).and(sink.finish()))?;
+        drop(sink);
         drop(exchange);
         core.restored(rebuild);
         Ok(unclaimed)
@@ -239,7 +242,9 @@ impl Job {
 
     fn read_region(&self, image: Image, at: usize, buf: &mut [u8]) -> Result<()> {
         let _lock = self.store.lock(Lock::ReadShared)?;
-        let rebuild = Rebuild::open(&*self.store, &self.header, image, self.restart_threads())?;
+        // Any number of ranks may be asking.
+        let threads = self.restart_threads(usize::MAX);
+        let rebuild = Rebuild::open(&*self.store, &self.header, image, threads)?;
         let mut destinations: Vec<Option<&mut [u8]>> =
             rebuild.image().regions.iter().map(|_| None).collect();
         destinations[at] = Some(buf);
@@ -249,10 +254,14 @@ impl Job {
         Ok(())
     }
 
-    /// Each thread waits for the disk half of its time: as many as reads shall be in flight.
-    pub(crate) fn restart_threads(&self) -> usize {
+    /// Each thread waits for the disk half of its time: as many as reads shall be in flight. Where
+    /// nobody says how many, all cores decode: the program waits. `sharing`: ranks that do the same
+    /// at the same time, at most.
+    pub(crate) fn restart_threads(&self, sharing: usize) -> usize {
         let config = &self.config().config;
-        config.io_threads.max(config.threads())
+        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+        let share = if config.threads == 0 { cores / sharing } else { 0 };
+        config.io_threads.max(config.threads()).max(share)
     }
 }
 
@@ -266,7 +275,8 @@ pub(crate) fn unclaimed(core: &Core, rebuild: &Rebuild) -> Vec<String> {
 /// Whether an older checkpoint may do better: no rank's failure is of a kind that going back would
 /// only hide.
 fn passable(team: &Team, error: &Error) -> Result<bool> {
-    let own = matches!(error.kind(), Kind::Corrupt | Kind::Missing | Kind::Io);
+    let of_store = !matches!(error, Error::Device(_));
+    let own = of_store && matches!(error.kind(), Kind::Corrupt | Kind::Missing | Kind::Io);
     let [all] = team.all_hold([own])?;
     Ok(all)
 }

@@ -466,9 +466,9 @@ __device__ __forceinline__ void put(u32* out, u32 at, u64 value, u32 bits) {
 }
 
 // One warp: the block header.
-__device__ void write_header(Work& work) {
+__device__ void write_header(Work& work, u32 last) {
     if (lane_id() == 0) {
-        u32 start = 1 | 2 << 1 | (work.literals - 257) << 3 | (work.distances - 1) << 8 |
+        u32 start = last | 2 << 1 | (work.literals - 257) << 3 | (work.distances - 1) << 8 |
                     (work.lengths - 4) << 13;
         put(work.data, 0, start, 17);
     }
@@ -546,7 +546,7 @@ __device__ __forceinline__ void write_tokens(Work& work, const u32* tokens, u32 
 }
 
 // The block: the chunk in stored pieces; returns the size.
-__device__ u32 write_stored(const u8* chunk, u32 bytes, u32 element_bytes, u8* slot) {
+__device__ u32 write_stored(const u8* chunk, u32 bytes, u32 element_bytes, u32 last, u8* slot) {
     u32 pieces = (bytes + STORED_PIECE - 1) / STORED_PIECE;
     for (u32 from = threadIdx.x; from < bytes; from += THREADS) {
         u32 at = element_bytes == 1 ? from : shuffled(from, bytes, element_bytes);
@@ -556,7 +556,7 @@ __device__ u32 write_stored(const u8* chunk, u32 bytes, u32 element_bytes, u8* s
     if (piece < pieces) {
         u8* header = slot + piece * (STORED_PIECE + 5);
         u32 length = min((u32)STORED_PIECE, bytes - piece * STORED_PIECE);
-        header[0] = piece + 1 == pieces;
+        header[0] = last && piece + 1 == pieces;
         header[1] = length, header[2] = length >> 8;
         header[3] = ~length, header[4] = ~length >> 8;
     }
@@ -586,7 +586,7 @@ __device__ void build_codes(Work& work) {
 }
 
 __device__ void compress_chunk(Work& work, const u8* chunk, u32 bytes, u32 element_bytes,
-                               u32* tokens, u8* slot, u64* size) {
+                               u32 last, u32* tokens, u8* slot, u64* size) {
     u32 warp = threadIdx.x / WARP;
     load_chunk(work, chunk, bytes, element_bytes);
     __syncthreads();
@@ -610,15 +610,20 @@ __device__ void compress_chunk(Work& work, const u8* chunk, u32 bytes, u32 eleme
         end += work.bits[i];
     }
     u32 end_code = work.literal_code[END_OF_BLOCK];
-    u32 packed = (end + (end_code >> 16) + 7) / 8;
+    u32 end_bits = end + (end_code >> 16);
+    u32 packed = last ? (end_bits + 7) / 8 : (end_bits + 3 + 7) / 8 + 4;
     if (packed >= bytes + 5 * ((bytes + STORED_PIECE - 1) / STORED_PIECE)) {
-        u32 stored = write_stored(chunk, bytes, element_bytes, slot);
+        u32 stored = write_stored(chunk, bytes, element_bytes, last, slot);
         if (threadIdx.x == 0) *size = stored;
         __syncthreads();
         return;
     }
-    if (warp == 0) write_header(work);
-    if (threadIdx.x == 0) put(work.data, end, end_code & 0xffff, end_code >> 16);
+    if (warp == 0) write_header(work, last);
+    if (threadIdx.x == 0) {
+        put(work.data, end, end_code & 0xffff, end_code >> 16);
+        // An empty stored block, not the last one: its three bits and its length are zeros.
+        if (!last) put(work.data, packed * 8 - 16, 0xffff, 16);
+    }
     write_tokens(work, own, count, at);
     __syncthreads();
     for (u32 i = threadIdx.x; i < (packed + 15) / 16; i += THREADS)
@@ -627,17 +632,18 @@ __device__ void compress_chunk(Work& work, const u8* chunk, u32 bytes, u32 eleme
     __syncthreads();
 }
 
+// last: 1, every chunk is a stream of its own; 0, it ends between two bytes and others may follow.
 // scratch: gridDim.x times CHUNK_BYTES words. Dynamic shared memory: 110 KiB.
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
-deflate_chunks(const u8* input, u64 input_bytes, u32 element_bytes, u32* scratch, u8* slots,
-               u64* sizes) {
+deflate_chunks(const u8* input, u64 input_bytes, u32 element_bytes, u32 last, u32* scratch,
+               u8* slots, u64* sizes) {
     extern __shared__ uint4 memory[];
     Work& work = *(Work*)memory;
     u64 chunks = (input_bytes + CHUNK_BYTES - 1) / CHUNK_BYTES;
     for (u64 chunk = blockIdx.x; chunk < chunks; chunk += gridDim.x) {
         u64 at = chunk * CHUNK_BYTES;
         u32 bytes = (u32)min((u64)CHUNK_BYTES, input_bytes - at);
-        compress_chunk(work, input + at, bytes, element_bytes,
+        compress_chunk(work, input + at, bytes, element_bytes, last,
                        scratch + (u64)blockIdx.x * CHUNK_BYTES, slots + chunk * SLOT_BYTES,
                        sizes + chunk);
     }

@@ -1,6 +1,6 @@
-// Lists of marked pages, and moving pages between a region and a dense staging buffer.
+// Lists of marked pages, and copying them from a region to a dense staging buffer.
 //
-// marks -> list_count -> scan -> list_fill -> indices in ascending order -> gather / scatter.
+// marks -> list_count -> scan -> list_fill -> indices in ascending order -> gather.
 // The order is that of the region, whatever the scheduler does: lists are reproducible.
 
 #define LIST_SPAN 4096  // pages per block of list_count and list_fill: 256 threads x 16
@@ -72,30 +72,16 @@ scan(const u64* sizes, u64* starts, u64 count, u64 align) {
     if (threadIdx.x == 1023) starts[count] = part[1023];
 }
 
-// Moves the listed pages from the region to staging or back, one warp per page; page_bytes is a
-// multiple of 16.
-template <bool TO_STAGING>
-__device__ __forceinline__ void move_pages(u8* region, const u64* indices, u64 count,
-                                           u32 page_bytes, u8* staging) {
+// Copies the listed pages to staging, one warp per page; page_bytes is a multiple of 16.
+extern "C" __global__ void __launch_bounds__(256)
+gather(const u8* region, const u64* indices, u64 count, u32 page_bytes, u8* staging) {
     u64 warps = (u64)gridDim.x * blockDim.x / WARP;
     for (u64 i = ((u64)blockIdx.x * blockDim.x + threadIdx.x) / WARP; i < count; i += warps) {
-        uint4* there = (uint4*)(region + indices[i] * page_bytes);
-        uint4* staged = (uint4*)(staging + i * page_bytes);
-        uint4* to = TO_STAGING ? staged : there;
-        const uint4* from = TO_STAGING ? there : staged;
+        const uint4* from = (const uint4*)(region + indices[i] * page_bytes);
+        uint4* to = (uint4*)(staging + i * page_bytes);
 #pragma unroll 4
         for (u32 at = lane_id(); at < page_bytes / 16; at += WARP) __stcs(to + at, __ldcs(from + at));
     }
-}
-
-extern "C" __global__ void __launch_bounds__(256)
-gather(u8* region, const u64* indices, u64 count, u32 page_bytes, u8* staging) {
-    move_pages<true>(region, indices, count, page_bytes, staging);
-}
-
-extern "C" __global__ void __launch_bounds__(256)
-scatter(u8* region, const u64* indices, u64 count, u32 page_bytes, u8* staging) {
-    move_pages<false>(region, indices, count, page_bytes, staging);
 }
 
 // Brings pieces of different lengths from their slots together. Slots and starts are multiples

@@ -12,6 +12,7 @@
 //! - Memory is freed only when no stream of ours still uses it: freeing waits for the device.
 
 use std::ffi::c_void;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use cudarc::driver::result::{self, DriverError};
@@ -25,6 +26,14 @@ use crate::kernels::{Kernel, Loaded};
 const DRIVER_MIN: Version = Version { major: 12, minor: 0 };
 /// Warp-wide reductions came with this capability.
 const CAPABILITY_MIN: Version = Version { major: 8, minor: 0 };
+
+/// Bytes that were brought to the host.
+static DOWNLOADED: AtomicU64 = AtomicU64::new(0);
+
+/// How many bytes this process has brought from devices to the host through this crate so far.
+pub fn downloaded_bytes() -> u64 {
+    DOWNLOADED.load(Ordering::Relaxed)
+}
 
 /// A GPU that can run our kernels. Clones share it.
 #[derive(Clone)]
@@ -65,22 +74,15 @@ impl Gpu {
 
     /// The device with this number among those visible to the process.
     pub fn open_ordinal(ordinal: usize) -> std::result::Result<Gpu, Unavailable> {
-        // SAFETY: only tries to load the libraries, which have no initialisers of ours.
-        let (driver, compiler) =
-            unsafe { (sys::is_culib_present(), cudarc::nvrtc::sys::is_culib_present()) };
-        if !driver {
-            return Err(Unavailable::NoDriver);
-        }
-        let driver = driver_version().map_err(Unavailable::of)?;
+        let (driver, count) = start_driver()?;
         if driver < DRIVER_MIN {
             return Err(Unavailable::DriverTooOld { found: driver, needed: DRIVER_MIN });
         }
-        result::init().map_err(Unavailable::of)?;
-        let count = result::device::get_count().map_err(Unavailable::of)?;
-        if ordinal >= count as usize {
+        if ordinal >= count {
             return Err(Unavailable::NoDevice);
         }
-        if !compiler {
+        // SAFETY: only tries to load the library, which has no initialisers of ours.
+        if !unsafe { cudarc::nvrtc::sys::is_culib_present() } {
             return Err(Unavailable::NoCompiler);
         }
         let inner = retain(ordinal, driver).map_err(Unavailable::of)?;
@@ -92,6 +94,33 @@ impl Gpu {
             });
         }
         Ok(Gpu { inner: Arc::new(inner) })
+    }
+
+    /// The device for plain copies only: also where our kernels cannot run.
+    pub fn open_for_copies(ordinal: usize) -> std::result::Result<Gpu, Unavailable> {
+        let (driver, count) = start_driver()?;
+        if ordinal >= count {
+            return Err(Unavailable::NoDevice);
+        }
+        Ok(Gpu { inner: Arc::new(retain(ordinal, driver).map_err(Unavailable::of)?) })
+    }
+
+    /// The number of the device whose memory lies at this address; `None` if none has it.
+    pub fn ordinal_of(at: u64) -> std::result::Result<Option<usize>, Unavailable> {
+        start_driver()?;
+        let ask = |which| {
+            let mut answer = 0_i32;
+            // SAFETY: the driver is there, and both attributes are numbers of 32 bits.
+            let asked = unsafe { sys::cuPointerGetAttribute((&raw mut answer).cast(), which, at) };
+            asked.result().ok().map(|()| answer)
+        };
+        let device_memory = sys::CUmemorytype::CU_MEMORYTYPE_DEVICE as i32;
+        let kind = ask(sys::CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE);
+        if kind != Some(device_memory) {
+            return Ok(None);
+        }
+        let ordinal = ask(sys::CUpointer_attribute::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL);
+        Ok(ordinal.and_then(|ordinal| usize::try_from(ordinal).ok()))
     }
 
     /// The device's name.
@@ -134,6 +163,17 @@ impl Gpu {
         Ok(Stream { gpu: self.clone(), stream })
     }
 
+    /// A new queue of work; for want of memory the one that is always there, and shared with the
+    /// program.
+    pub(crate) fn stream_or_shared(&self) -> Result<Stream> {
+        match self.stream() {
+            Err(error) if error.is_made_good() => {
+                Ok(Stream { gpu: self.clone(), stream: std::ptr::null_mut() })
+            }
+            created => created,
+        }
+    }
+
     /// Device memory, contents undefined.
     pub fn allocate(&self, what: &'static str, bytes: usize) -> Result<DeviceBuffer> {
         self.bind()?;
@@ -156,6 +196,12 @@ impl Gpu {
         Ok(PinnedBuffer { gpu: self.clone(), at, bytes })
     }
 
+    /// Waits for all work on the device, the program's too.
+    pub fn finish_all(&self) -> Result<()> {
+        self.bind()?;
+        result::ctx::synchronize().map_err(Error::of("waiting for the program's work"))
+    }
+
     pub(crate) fn bind(&self) -> Result<()> {
         // SAFETY: the context is retained as long as `inner` lives.
         unsafe { result::ctx::set_current(self.inner.context) }
@@ -173,6 +219,18 @@ impl std::fmt::Debug for Gpu {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Gpu").field("name", &self.name()).finish_non_exhaustive()
     }
+}
+
+/// Starts the driver: its version, and how many devices it shows.
+fn start_driver() -> std::result::Result<(Version, usize), Unavailable> {
+    // SAFETY: only tries to load the library, which has no initialisers of ours.
+    if !unsafe { sys::is_culib_present() } {
+        return Err(Unavailable::NoDriver);
+    }
+    let driver = driver_version().map_err(Unavailable::of)?;
+    result::init().map_err(Unavailable::of)?;
+    let count = result::device::get_count().map_err(Unavailable::of)?;
+    Ok((driver, count as usize))
 }
 
 fn driver_version() -> std::result::Result<Version, DriverError> {
@@ -381,6 +439,7 @@ impl Stream {
     pub(crate) unsafe fn queue_download(&self, from: DeviceSlice<'_>, to: &mut [u8]) -> Result<()> {
         assert_eq!(from.bytes, to.len(), "equal lengths");
         self.gpu.bind()?;
+        DOWNLOADED.fetch_add(from.bytes as u64, Ordering::Relaxed);
         // SAFETY: the caller keeps `to`; freeing `from` waits for the device.
         unsafe { result::memcpy_dtoh_async(to, from.at, self.stream) }
             .map_err(Error::of("copying to the host"))
@@ -415,7 +474,7 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        if self.gpu.bind().is_ok() {
+        if !self.stream.is_null() && self.gpu.bind().is_ok() {
             // SAFETY: created once, destroyed once. Work in flight still finishes.
             let _ = unsafe { result::stream::destroy(self.stream) };
         }

@@ -43,6 +43,14 @@ pub enum Error {
         /// What the compiler said.
         log: String,
     },
+    /// The program wrote to a region while it was captured.
+    #[error(
+        "{pages} pages changed while they were captured: the program's work on the device goes on during the call"
+    )]
+    Changed {
+        /// How many.
+        pages: u64,
+    },
     /// Compressed bytes are not what the encoder writes.
     #[error("{codec} data are damaged: {why}")]
     Damaged {
@@ -71,13 +79,24 @@ impl Error {
             Error::Compile { .. } => Kind::Unsupported,
             Error::Damaged { .. } => Kind::Corrupt,
             Error::Stored(source) => source.kind(),
-            Error::Invalid { .. } => Kind::Invalid,
+            Error::Invalid { .. } | Error::Changed { .. } => Kind::Invalid,
         }
     }
 
     /// Whether the device, not the data or the caller, is at fault: the CPU would succeed.
     pub fn is_device_fault(&self) -> bool {
-        !matches!(self, Error::Damaged { .. } | Error::Stored(_) | Error::Invalid { .. })
+        !matches!(
+            self,
+            Error::Damaged { .. }
+                | Error::Stored(_)
+                | Error::Changed { .. }
+                | Error::Invalid { .. }
+        )
+    }
+
+    /// Whether the processor can do the same from copies of the device's memory.
+    pub(crate) fn is_made_good(&self) -> bool {
+        self.is_device_fault() && !matches!(self, Error::Lost { .. })
     }
 
     pub(crate) fn of(what: &'static str) -> impl FnOnce(DriverError) -> Error {

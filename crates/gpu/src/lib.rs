@@ -26,6 +26,7 @@
 //! - No call takes memory that grows without a bound given by its caller.
 
 mod accelerator;
+pub mod broker;
 pub mod deflate;
 mod device;
 pub mod erasure;
@@ -33,15 +34,15 @@ mod error;
 pub mod float;
 pub mod hash;
 mod kernels;
+pub mod memory;
 mod packed;
 pub mod pages;
 pub mod pipeline;
-pub mod region;
 pub mod turns;
 #[doc(hidden)]
 pub mod vectors;
 
 pub use accelerator::Accelerator;
-pub use device::{DeviceBuffer, DeviceSlice, Gpu, PinnedBuffer, Stream};
+pub use device::{DeviceBuffer, DeviceSlice, Gpu, PinnedBuffer, Stream, downloaded_bytes};
 pub use error::{Error, Result, Unavailable, Version};
 pub use packed::{CHUNK_ALIGN, Packed};

@@ -1,7 +1,6 @@
-//! Pages picked by their marks: lists of them, moved between a region and dense staging memory.
+//! Pages picked by their marks: lists of them, copied from a region to dense staging memory.
 //!
-//! Data: marks -> [`PageList`] (indices in the region's order) -> [`gather`] into staging, or
-//! [`scatter`] back into a region at restart.
+//! Data: marks -> [`PageList`] (indices in the region's order) -> [`gather`] into staging.
 
 use crate::device::{Args, DeviceBuffer, DeviceSlice, Gpu, Shape, Stream};
 use crate::error::Result;
@@ -11,10 +10,9 @@ const LIST_COUNT: Kernel = Kernel::new(&PAGES, "list_count");
 const LIST_FILL: Kernel = Kernel::new(&PAGES, "list_fill");
 const SCAN: Kernel = Kernel::new(&PAGES, "scan");
 const GATHER: Kernel = Kernel::new(&PAGES, "gather");
-const SCATTER: Kernel = Kernel::new(&PAGES, "scatter");
 const PACK_SLOTS: Kernel = Kernel::new(&PAGES, "pack_slots");
 #[cfg(test)]
-pub(crate) const KERNELS: &[Kernel] = &[LIST_COUNT, LIST_FILL, SCAN, GATHER, SCATTER, PACK_SLOTS];
+pub(crate) const KERNELS: &[Kernel] = &[LIST_COUNT, LIST_FILL, SCAN, GATHER, PACK_SLOTS];
 
 /// Pages that one block of the listing kernels takes; as in the source.
 const LIST_SPAN: u64 = 4096;
@@ -78,28 +76,6 @@ pub fn gather(
     unit_bytes: usize,
     staging: DeviceSlice<'_>,
 ) -> Result<()> {
-    queue_move(stream, GATHER, region, list, unit_bytes, staging)
-}
-
-/// Queues the reverse of [`gather`]: staged pages back to their places.
-pub fn scatter(
-    stream: &Stream,
-    staging: DeviceSlice<'_>,
-    list: DeviceSlice<'_>,
-    unit_bytes: usize,
-    region: DeviceSlice<'_>,
-) -> Result<()> {
-    queue_move(stream, SCATTER, region, list, unit_bytes, staging)
-}
-
-fn queue_move(
-    stream: &Stream,
-    kernel: Kernel,
-    region: DeviceSlice<'_>,
-    list: DeviceSlice<'_>,
-    unit_bytes: usize,
-    staging: DeviceSlice<'_>,
-) -> Result<()> {
     let count = list.bytes() as u64 / 8;
     assert!(staging.bytes() as u64 >= count * unit_bytes as u64, "room for the pages");
     let args =
@@ -107,7 +83,7 @@ fn queue_move(
     let blocks_max = u64::from(stream.gpu().multiprocessors()) * 32;
     let shape = Shape::blocks(count.div_ceil(WARPS).min(blocks_max), THREADS);
     // SAFETY: the kernel's arguments in order; the list names pages of the region.
-    unsafe { stream.launch(kernel, shape, args) }
+    unsafe { stream.launch(GATHER, shape, args) }
 }
 
 /// Queues running sums: `starts[i]` = sum of the sizes before `i`, each rounded up to `align`;

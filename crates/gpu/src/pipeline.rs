@@ -98,6 +98,55 @@ impl HostPipeline {
     }
 }
 
+/// Pieces that may wait for whoever stores them.
+const WAITING_MAX: usize = 2;
+
+/// What a run of the mode `gpu` did.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Compressed {
+    /// Bytes that went in.
+    pub raw_bytes: usize,
+    /// Bytes that were stored.
+    pub stored_bytes: usize,
+    /// From the first byte to the last one stored, both ways over the bus included.
+    pub seconds: f64,
+}
+
+impl HostPipeline {
+    /// The mode `gpu` of a checkpoint of host memory: collect and compress here, store on a thread
+    /// of its own, through a queue that holds back when storing is slower. `store` gets every
+    /// compressed piece, in order.
+    pub fn checkpoint<E: Send>(
+        &mut self,
+        source: Source<'_>,
+        store: impl FnMut(&[u8]) -> std::result::Result<(), E> + Send,
+    ) -> Result<std::result::Result<Compressed, E>> {
+        let raw_bytes = match &source {
+            Source::Pageable(bytes) => bytes.len(),
+            Source::Pinned(buffer) => buffer.len(),
+        };
+        let started = std::time::Instant::now();
+        let (queue, pieces) = std::sync::mpsc::sync_channel::<Vec<u8>>(WAITING_MAX);
+        std::thread::scope(|scope| {
+            let mut store = store;
+            let storing = scope.spawn(move || {
+                let mut stored_bytes = 0;
+                for piece in pieces {
+                    stored_bytes += piece.len();
+                    store(&piece)?;
+                }
+                Ok(stored_bytes)
+            });
+            // When storing has failed nobody takes pieces any more; its error is told below.
+            self.run(source, |piece| drop(queue.send(piece.bytes.to_vec())))?;
+            drop(queue);
+            let stored = storing.join().expect("storing does not panic");
+            let seconds = started.elapsed().as_secs_f64();
+            Ok(stored.map(|stored_bytes| Compressed { raw_bytes, stored_bytes, seconds }))
+        })
+    }
+}
+
 /// One piece's way through the device.
 struct Lane {
     stream: Stream,

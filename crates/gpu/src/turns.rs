@@ -1,50 +1,58 @@
 //! Turns on a shared device: fair among the ranks of a node, whatever each asks for.
 //!
-//! Data: ranks that have pieces to compress -> [`Turns`] -> whose piece is next. No I/O and no
-//! clock: the agent asks, the decision is a function of what was asked before.
+//! Data: pieces that ranks want compressed -> [`Turns`] -> whose piece is next. No I/O and no
+//! clock: the decision is a function of what was asked before.
 //!
 //! Two levels, as in the paper's spin-round: ranks are spread over the devices of the node, each
 //! device has turns of its own ([`device_of`]); on one device every waiting rank gets one piece a
-//! round. The pipeline holds a piece or two of look-ahead, so consecutive turns overlap on the
+//! round. Whoever holds the turns has a piece of look-ahead, so consecutive turns overlap on the
 //! device even when they belong to different ranks.
 //!
 //! Invariants:
-//! - Between two pieces of a rank every other rank that waits gets one.
-//! - Memory is bounded: a rank that waits already is not entered again, its pieces are counted.
+//! - Between two pieces of a rank every other rank gets one whose oldest piece fits.
+//! - A rank whose oldest piece does not fit now keeps its place in the round.
+//! - The pieces of one rank keep their order.
 
 use std::collections::VecDeque;
 
 /// Whose piece is next on one device.
-#[derive(Clone, Debug, Default)]
-pub struct Turns {
-    /// Ranks that wait, each once, with the number of their pieces.
-    waiting: VecDeque<(u32, u64)>,
+#[derive(Clone, Debug)]
+pub struct Turns<T> {
+    /// Ranks that wait, each once, with their pieces, oldest first.
+    waiting: VecDeque<(u32, VecDeque<T>)>,
 }
 
-impl Turns {
+impl<T> Default for Turns<T> {
+    fn default() -> Self {
+        Self { waiting: VecDeque::new() }
+    }
+}
+
+impl<T> Turns<T> {
     /// Nobody waits.
     pub fn new() -> Self {
         Turns::default()
     }
 
-    /// `rank` has `pieces` more to do.
-    pub fn ask(&mut self, rank: u32, pieces: u64) {
-        if pieces == 0 {
-            return;
-        }
+    /// `rank` has one more piece to do.
+    pub fn ask(&mut self, rank: u32, piece: T) {
         match self.waiting.iter_mut().find(|(waiting, _)| *waiting == rank) {
-            Some((_, count)) => *count += pieces,
-            None => self.waiting.push_back((rank, pieces)),
+            Some((_, pieces)) => pieces.push_back(piece),
+            None => self.waiting.push_back((rank, VecDeque::from([piece]))),
         }
     }
 
-    /// The rank whose piece is next; it goes to the end of the round if it has more.
-    pub fn next_rank(&mut self) -> Option<u32> {
-        let (rank, pieces) = self.waiting.pop_front()?;
-        if pieces > 1 {
-            self.waiting.push_back((rank, pieces - 1));
+    /// The next piece of a rank whose oldest one fits; the rank goes to the end of the round if it
+    /// has more.
+    pub fn next_piece(&mut self, fits: impl Fn(&T) -> bool) -> Option<(u32, T)> {
+        let fitting = |(_, pieces): &(u32, VecDeque<T>)| pieces.front().is_some_and(&fits);
+        let at = self.waiting.iter().position(fitting)?;
+        let (rank, mut pieces) = self.waiting.remove(at)?;
+        let piece = pieces.pop_front()?;
+        if !pieces.is_empty() {
+            self.waiting.push_back((rank, pieces));
         }
-        Some(rank)
+        Some((rank, piece))
     }
 
     /// `rank` is gone: its pieces too.
@@ -53,8 +61,8 @@ impl Turns {
     }
 
     /// Pieces that wait, of all ranks.
-    pub fn pieces(&self) -> u64 {
-        self.waiting.iter().map(|(_, pieces)| pieces).sum()
+    pub fn pieces(&self) -> usize {
+        self.waiting.iter().map(|(_, pieces)| pieces.len()).sum()
     }
 }
 
@@ -70,18 +78,38 @@ mod tests {
 
     use super::*;
 
+    fn next_rank(turns: &mut Turns<u32>) -> Option<u32> {
+        turns.next_piece(|_| true).map(|(rank, _)| rank)
+    }
+
     #[test]
     fn a_late_rank_waits_one_round_at_most() {
         let mut turns = Turns::new();
-        turns.ask(1, 1000);
-        turns.ask(2, 1000);
-        assert_eq!(turns.next_rank(), Some(1));
-        turns.ask(3, 1);
-        let order: Vec<_> = std::iter::from_fn(|| turns.next_rank()).take(5).collect();
+        for piece in 0..1000 {
+            turns.ask(1, piece);
+            turns.ask(2, piece);
+        }
+        assert_eq!(next_rank(&mut turns), Some(1));
+        turns.ask(3, 0);
+        let order: Vec<_> = std::iter::from_fn(|| next_rank(&mut turns)).take(5).collect();
         assert_eq!(order, [2, 1, 3, 2, 1]);
         turns.leave(1);
         turns.leave(2);
-        assert_eq!((turns.pieces(), turns.next_rank()), (0, None));
+        assert_eq!((turns.pieces(), next_rank(&mut turns)), (0, None));
+    }
+
+    #[test]
+    fn who_does_not_fit_now_comes_first_next_time() {
+        let mut turns = Turns::new();
+        for (rank, piece) in [(1, 'a'), (2, 'b'), (1, 'b'), (3, 'a')] {
+            turns.ask(rank, piece);
+        }
+        let mut take = |fits: fn(&char) -> bool| turns.next_piece(fits);
+        assert_eq!(take(|piece| *piece == 'a'), Some((1, 'a')));
+        assert_eq!(take(|piece| *piece == 'a'), Some((3, 'a')));
+        assert_eq!(take(|piece| *piece == 'a'), None);
+        assert_eq!(take(|_| true), Some((2, 'b')));
+        assert_eq!(take(|_| true), Some((1, 'b')));
     }
 
     #[test]
@@ -93,19 +121,21 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_piece_is_done_and_nobody_is_passed_twice(
-            asked in proptest::collection::vec((0..6_u32, 0..9_u64), 0..20),
+        fn every_piece_is_done_in_order_and_nobody_is_passed_twice(
+            asked in proptest::collection::vec(0..6_u32, 0..60),
         ) {
             let mut turns = Turns::new();
-            asked.iter().for_each(|(rank, pieces)| turns.ask(*rank, *pieces));
-            let order: Vec<u32> = std::iter::from_fn(|| turns.next_rank()).collect();
+            asked.iter().zip(0_u32..).for_each(|(rank, piece)| turns.ask(*rank, piece));
+            let order: Vec<(u32, u32)> =
+                std::iter::from_fn(|| turns.next_piece(|_| true)).collect();
             for rank in 0..6 {
-                let own: u64 = asked.iter().filter(|(r, _)| *r == rank).map(|(_, n)| n).sum();
-                let at: Vec<usize> = (0..order.len()).filter(|i| order[*i] == rank).collect();
-                prop_assert_eq!(at.len() as u64, own);
+                let at: Vec<usize> = (0..order.len()).filter(|i| order[*i].0 == rank).collect();
+                prop_assert_eq!(at.len(), asked.iter().filter(|other| **other == rank).count());
                 for pair in at.windows(2) {
+                    prop_assert!(order[pair[0]].1 < order[pair[1]].1);
                     let between = &order[pair[0] + 1..pair[1]];
-                    prop_assert!(between.iter().all(|r| between.iter().filter(|o| *o == r).count() == 1));
+                    let once = |rank: u32| between.iter().filter(|o| o.0 == rank).count() == 1;
+                    prop_assert!(between.iter().all(|(rank, _)| once(*rank)));
                 }
             }
         }

@@ -24,6 +24,9 @@ pub enum Error {
         /// What the system said.
         source: std::io::Error,
     },
+    /// The GPU failed.
+    #[error(transparent)]
+    Gpu(#[from] standfast_gpu::Error),
     /// A checkpoint did not come back as it was.
     #[error("the restored memory is not what was checkpointed")]
     Wrong,
@@ -35,6 +38,7 @@ impl Error {
         match self {
             Error::Job(source) => source.kind(),
             Error::Store(source) => source.kind(),
+            Error::Gpu(source) => source.kind(),
             Error::Io { source, .. } => standfast::Kind::of_io(source),
             Error::Wrong => standfast::Kind::Bug,
         }

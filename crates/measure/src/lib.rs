@@ -13,12 +13,14 @@ mod capture;
 mod ceiling;
 mod data;
 mod figure;
+mod gpu;
 mod memory;
 mod stage;
 
 pub use bars::bars;
 pub use capture::{bench_capture, capture_bars};
 pub use figure::{Bar, Better, Error, Figure, Result, Setting};
+pub use gpu::{FoundGpu, bench_gpu, find_gpu};
 
 /// Something that was measured.
 #[derive(Clone, Debug, serde::Serialize)]

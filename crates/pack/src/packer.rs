@@ -20,7 +20,9 @@ use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use standfast_format::{CodecKind, HASH_BYTES_MAX, SegmentId};
-use standfast_reduce::{Adaptive, BlockEncoder, CodecChoice, FilterChoice, PageHasher};
+use standfast_reduce::{
+    Adaptive, BlockEncoder, CodecChoice, Encoded, FilterChoice, Offload, PageHasher,
+};
 use standfast_store::{HELD_BYTES_MAX, Store, keep_signals_away};
 
 use crate::error::{Error, Result};
@@ -103,13 +105,33 @@ pub(crate) struct Filling {
 impl Packer {
     /// Starts the encoder threads.
     pub fn new(store: Arc<dyn Store>, settings: PackSettings, hasher: PageHasher) -> Self {
+        Self::start(store, settings, hasher, None)
+    }
+
+    /// The same, with another that encodes what it takes: as many threads as it likes ask it.
+    pub fn offloaded(
+        store: Arc<dyn Store>,
+        settings: PackSettings,
+        hasher: PageHasher,
+        offload: Arc<dyn Offload>,
+    ) -> Self {
+        let threads = settings.threads.max(offload.callers());
+        Self::start(store, PackSettings { threads, ..settings }, hasher, Some(offload))
+    }
+
+    fn start(
+        store: Arc<dyn Store>,
+        settings: PackSettings,
+        hasher: PageHasher,
+        offload: Option<Arc<dyn Offload>>,
+    ) -> Self {
         let buffers = (settings.pool_bytes / settings.block_bytes).max(2);
         let pool = Pool::new(buffers, settings.block_bytes);
         let (work, queue) = unbounded();
         let adaptive = settings.adaptive();
         let storing = adaptive.as_ref().map(|adaptive| Arc::new(Storing::new(adaptive.clone())));
         let encoder = || Encoder {
-            blocks: settings.encoder(adaptive.as_ref()),
+            blocks: settings.encoder(adaptive.as_ref()).offloaded(offload.clone()),
             page_bytes: settings.page_bytes,
             storing: storing.clone(),
             unobserved_bytes: 0,
@@ -263,6 +285,16 @@ impl Batch<'_> {
         }
     }
 
+    /// Makes a block that was encoded elsewhere the next slots of the open segment.
+    pub fn push_block(&mut self, pages: u32, encoded: Encoded<'_>) -> Result<()> {
+        self.dispatch();
+        let current = self.current.as_mut().expect("a segment is open");
+        current.segment.append(current.blocks, pages, Stored::Encoded(encoded))?;
+        current.blocks += 1;
+        current.slots += pages;
+        Ok(())
+    }
+
     /// Ends a piece: what comes next does not follow in the program's memory. Matters only to
     /// checkpoints that are written as pieces come.
     pub fn end_piece(&mut self) {
@@ -296,7 +328,7 @@ impl Batch<'_> {
         assert!(self.current.is_none(), "segments are closed first");
         Pending {
             segments: std::mem::take(&mut self.closed),
-            flight: self.flight.clone(),
+            flights: vec![self.flight.clone()],
             hash_bytes: self.segments.hash.bytes(),
         }
     }
@@ -350,7 +382,7 @@ impl Drop for Batch<'_> {
 #[must_use = "a checkpoint is durable only after its segments are sealed"]
 pub struct Pending {
     segments: Vec<(Arc<OpenSegment>, Arc<Vec<u8>>)>,
-    flight: Flight,
+    flights: Vec<Flight>,
     hash_bytes: usize,
 }
 
@@ -362,7 +394,7 @@ impl Pending {
 
     /// Waits for every block and seals every segment. One failure discards them all.
     pub fn seal(self) -> Result<Vec<SealedSegment>> {
-        self.flight.wait();
+        self.flights.iter().for_each(Flight::wait);
         let sealed: Result<Vec<Option<SealedSegment>>> =
             self.segments.iter().map(|(segment, hashes)| segment.seal(hashes)).collect();
         match sealed {
@@ -372,6 +404,12 @@ impl Pending {
                 Err(error)
             }
         }
+    }
+
+    /// Takes in the segments of another part of the same checkpoint.
+    pub fn join(&mut self, other: Pending) {
+        self.segments.extend(other.segments);
+        self.flights.extend(other.flights);
     }
 
     /// Pages in question.

@@ -27,6 +27,8 @@ pub enum Pipeline {
     /// All three at the same time.
     #[default]
     Pipelined,
+    /// The same, compressed elsewhere: see [`Packer::offloaded`](crate::Packer::offloaded).
+    Gpu,
 }
 
 /// How many buffers of the first queue are in which state.
@@ -45,7 +47,7 @@ impl PackSettings {
     pub(crate) fn encoders(&self) -> usize {
         match self.pipeline {
             Pipeline::Serial => 0,
-            Pipeline::None | Pipeline::Pipelined => self.threads.max(1),
+            Pipeline::None | Pipeline::Pipelined | Pipeline::Gpu => self.threads.max(1),
         }
     }
 

@@ -21,7 +21,7 @@ use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use standfast_format::{CodecKind, Rank, SegmentId};
-use standfast_reduce::BlockEncoder;
+use standfast_reduce::{BlockEncoder, Offload};
 use standfast_store::{HELD_BYTES_MAX, OwnedBytes, Store, keep_signals_away};
 
 use crate::error::{Error, Result};
@@ -135,13 +135,31 @@ impl Inner {
 impl SharedPacker {
     /// Starts the encoder threads. The pool is the caller's; `pool_bytes` says how large it is.
     pub fn new(store: Arc<dyn Store>, settings: PackSettings) -> Self {
+        Self::start(store, settings, None)
+    }
+
+    /// The same, with another that encodes what it takes, in turns for the ranks.
+    pub fn offloaded(
+        store: Arc<dyn Store>,
+        settings: PackSettings,
+        offload: Arc<dyn Offload>,
+    ) -> Self {
+        let threads = settings.threads.max(offload.callers());
+        Self::start(store, PackSettings { threads, ..settings }, Some(offload))
+    }
+
+    fn start(
+        store: Arc<dyn Store>,
+        settings: PackSettings,
+        offload: Option<Arc<dyn Offload>>,
+    ) -> Self {
         let (work, queue) = unbounded();
         let adaptive = settings.adaptive();
         let storing = adaptive.as_ref().map(|adaptive| Arc::new(Storing::new(adaptive.clone())));
         let encoders = (0..settings.threads.max(1))
             .map(|at| {
                 let encoder = Encoder {
-                    blocks: settings.encoder(adaptive.as_ref()),
+                    blocks: settings.encoder(adaptive.as_ref()).offloaded(offload.clone()),
                     page_bytes: settings.page_bytes,
                     may_lend: settings.pool_bytes >= 4 * HELD_BYTES_MAX,
                     storing: storing.clone(),
@@ -329,9 +347,10 @@ fn run_encoder(queue: &Receiver<Work>, mut encoder: Encoder) {
 
 impl Encoder {
     fn encode(&mut self, block: Arrived, open: &Open) -> Result<()> {
-        let Arrived { stream, number, pages, elem, data, .. } = block;
+        let Arrived { stream, rank, number, pages, elem, data, .. } = block;
         let whole = (*data).as_ref();
         let raw = &whole[..pages as usize * self.page_bytes];
+        self.blocks.set_rank(rank.0);
         let encoded = self.blocks.encode(raw, elem);
         let stored_bytes = encoded.bytes.len() as u32;
         let as_it_is = encoded.codec == CodecKind::None && encoded.bytes.len() == whole.len();

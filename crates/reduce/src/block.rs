@@ -23,6 +23,7 @@ use crate::adapt::{Adaptive, Choosing};
 use crate::codec::{Codec, CodecSpec, codec};
 use crate::error::{Error, Result};
 use crate::filter::{FilterChoice, apply, undo};
+use crate::offload::Offload;
 use crate::probe::Probe;
 
 /// A compressed block must save at least this part of its length.
@@ -59,9 +60,23 @@ pub struct BlockEncoder {
     block_bytes_max: usize,
     planes: Vec<u8>,
     packed: Vec<u8>,
+    offload: Option<Arc<dyn Offload>>,
+    rank: u32,
+    /// What the other one has made.
+    elsewhere: Vec<u8>,
 }
 
 impl BlockEncoder {
+    /// Lets another one encode what it takes.
+    pub fn offloaded(self, offload: Option<Arc<dyn Offload>>) -> Self {
+        Self { offload, ..self }
+    }
+
+    /// The blocks to come are this rank's.
+    pub fn set_rank(&mut self, rank: u32) {
+        self.rank = rank;
+    }
+
     /// An encoder for blocks of up to `block_bytes_max` bytes.
     pub fn new(spec: CodecSpec, filter: FilterChoice, block_bytes_max: usize) -> Self {
         let probe = Probe::new(Some(spec.kind), filter);
@@ -83,7 +98,17 @@ impl BlockEncoder {
         room: usize,
     ) -> Self {
         let packed = vec![0; if room == 0 { 0 } else { packed_bytes_max(room) }];
-        BlockEncoder { way, filter, probe, block_bytes_max, planes: vec![0; room], packed }
+        BlockEncoder {
+            way,
+            filter,
+            probe,
+            block_bytes_max,
+            planes: vec![0; room],
+            packed,
+            offload: None,
+            rank: 0,
+            elsewhere: Vec::new(),
+        }
     }
 
     /// Encodes one block. `elem_hint` is the size of its numbers where known (4 or 8), else 0.
@@ -91,7 +116,14 @@ impl BlockEncoder {
     /// Panics if the block is longer than the encoder was made for.
     pub fn encode<'a>(&'a mut self, raw: &'a [u8], elem_hint: u8) -> Encoded<'a> {
         assert!(raw.len() <= self.block_bytes_max, "a block of {} bytes", raw.len());
-        let Self { way, filter, probe, planes, packed, .. } = self;
+        let Self { way, filter, probe, planes, packed, offload, rank, elsewhere, .. } = self;
+        let there =
+            offload.as_ref().and_then(|other| other.encode(*rank, raw, elem_hint, elsewhere));
+        match there {
+            Some((CodecKind::None, _)) => return Encoded::raw(raw),
+            Some((codec, filter)) => return Encoded { codec, filter, bytes: elsewhere },
+            None => {}
+        }
         let done = match way {
             Way::Fixed(codec) if codec.kind() == CodecKind::None => None,
             Way::Fixed(codec) => {

@@ -84,20 +84,25 @@ impl Positions {
         self.hashes.capacity() + self.refs.capacity() * size_of::<PageRef>()
     }
 
+    /// The hashes of all pages, if so many are known and no others.
+    pub fn known_hashes(&self, pages: usize) -> Option<&[u8]> {
+        (pages > 0 && self.known == pages && self.refs.len() == pages).then_some(&self.hashes)
+    }
+
     /// Prepares for a walk over so many pages; returns how many were known. They are known again
     /// with [`Positions::end`].
-    pub(crate) fn begin(&mut self, pages: usize, hash_bytes: usize) -> usize {
+    pub fn begin(&mut self, pages: usize, hash_bytes: usize) -> usize {
         self.fit(pages, hash_bytes);
         std::mem::take(&mut self.known)
     }
 
     /// Hash and place of a page.
-    pub(crate) fn entry(&mut self, page: usize, hash_bytes: usize) -> (&mut [u8], &mut PageRef) {
+    pub fn entry(&mut self, page: usize, hash_bytes: usize) -> (&mut [u8], &mut PageRef) {
         (&mut self.hashes[page * hash_bytes..][..hash_bytes], &mut self.refs[page])
     }
 
     /// Everything is known.
-    pub(crate) fn end(&mut self) {
+    pub fn end(&mut self) {
         self.known = self.refs.len();
     }
 
@@ -209,7 +214,13 @@ impl Scanner {
         self.hasher.bytes()
     }
 
-    pub(crate) fn page_bytes(&self) -> usize {
+    /// Hash of a page of zeros.
+    pub fn zero_hash(&self) -> &[u8] {
+        &self.zero_hash
+    }
+
+    /// Length of a page.
+    pub fn page_bytes(&self) -> usize {
         self.page_bytes
     }
 

@@ -178,7 +178,7 @@ fn model(trial: &Trial, alone: &Alone, bytes: usize) -> anyhow::Result<f64> {
     Ok(match trial.pipeline {
         Pipeline::None => stages(0.0)?.plain_s(1.0, Form::Continuous),
         Pipeline::Serial => stages(alone.zip_s)?.serial_s(1.0, Form::Continuous),
-        Pipeline::Pipelined => stages(alone.zip_s / threads)?.pipelined_s(1.0),
+        Pipeline::Pipelined | Pipeline::Gpu => stages(alone.zip_s / threads)?.pipelined_s(1.0),
     })
 }
 

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use standfast_commit::{Order, Publisher};
 use standfast_format::{AttemptId, BLOCK_BYTES_MAX, FilterKind, Kind, Rank, check_page_bytes};
+use standfast_gpu::broker::Broker;
 use standfast_pack::{Arrived, PackSettings, Pipeline, SegmentSettings, SharedBatch, SharedPacker};
 use standfast_reduce::FilterChoice;
 use standfast_restart::Inventory;
@@ -124,11 +125,12 @@ impl Session {
                 "pool": begin.pool_bytes,
             }),
         );
+        let gpu = begin.gpu;
         Ok(Arc::new(Self {
             begin,
             publisher,
             pool,
-            packer: start_packer(store, settings)?,
+            packer: start_packer(store, settings, gpu.then(|| log.clone()))?,
             state: Mutex::new(state),
             changed: Condvar::new(),
             log: log.clone(),
@@ -471,11 +473,20 @@ fn pack_settings(begin: &Begin) -> Result<PackSettings> {
 
 /// Starts the threads that encode and, through them, those that write, with less claim to the
 /// processor than ranks have: what the agent does can wait a little, a program cannot.
-fn start_packer(store: Arc<dyn Store>, settings: PackSettings) -> Result<SharedPacker> {
+/// `gpu` is told what becomes of the device that shall encode, if one shall.
+fn start_packer(
+    store: Arc<dyn Store>,
+    settings: PackSettings,
+    gpu: Option<Log>,
+) -> Result<SharedPacker> {
     let start = move || {
         // Where it is refused the threads are as any others.
         let _ = rustix::process::nice(NICE);
-        SharedPacker::new(store, settings)
+        let say = |log: Log| move |note| log.event("gpu", json!({ "note": note }));
+        match gpu.and_then(|log| Broker::open(say(log))) {
+            Some(broker) => SharedPacker::offloaded(store, settings, Arc::new(broker)),
+            None => SharedPacker::new(store, settings),
+        }
     };
     let starting = std::thread::Builder::new().name("sf-start".into()).spawn(start);
     let started = starting.map_err(Error::os("start a thread"))?.join();

@@ -113,6 +113,7 @@ fn wanted(dir: &Path) -> Begin {
         pool_bytes: 1 << 20,
         threads: 1,
         codec: "none".into(),
+        gpu: false,
         filter: "auto".into(),
         keep: 0,
         global: String::new(),

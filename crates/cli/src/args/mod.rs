@@ -200,12 +200,14 @@ pub(crate) struct ConfigArgs {
 pub(crate) enum BenchPart {
     /// Snapshots, trackers and lazy restarts
     Capture,
+    /// The GPU, if there is one
+    Gpu,
 }
 
 /// Arguments of `bench`.
 #[derive(Args)]
 pub(crate) struct BenchArgs {
-    /// Only this part: capture (snapshots, trackers, lazy restarts) [default: the whole path]
+    /// Only this part: capture (snapshots, trackers, lazy restarts), gpu [default: the whole path]
     #[arg(value_enum)]
     pub(crate) part: Option<BenchPart>,
     /// MiB of memory to protect and of data to write

@@ -15,6 +15,13 @@ use crate::output::{BAD, FAINT, GOOD, Output, TITLE};
 pub(crate) fn run(args: &BenchArgs, output: &Output) -> Result<ExitCode> {
     let dir = args.dir.clone().unwrap_or_else(std::env::temp_dir);
     let setting = Setting { bytes: (args.mib as usize) << 20, dir, rounds: args.rounds as usize };
+    let gpu = match args.part {
+        Some(BenchPart::Gpu) => match found_gpu(output)? {
+            Some(gpu) => Some(gpu),
+            None => return Ok(ExitCode::SUCCESS),
+        },
+        _ => None,
+    };
     output.remark(format_args!(
         "measuring with {} MiB in {}, {} rounds; needs twice the memory and space for two copies",
         args.mib,
@@ -37,13 +44,34 @@ pub(crate) fn run(args: &BenchArgs, output: &Output) -> Result<ExitCode> {
             outcome = printed;
         }
     };
-    let measured = match args.part {
-        None => standfast_measure::bench(&setting, each),
-        Some(BenchPart::Capture) => standfast_measure::bench_capture(&setting, each),
+    let measured = match (args.part, gpu) {
+        (_, Some(gpu)) => standfast_measure::bench_gpu(&gpu, &setting, each),
+        (Some(BenchPart::Capture), _) => standfast_measure::bench_capture(&setting, each),
+        _ => standfast_measure::bench(&setting, each),
     };
     measured.map_err(|error| Failure::new(error.kind(), error.to_string()))?;
     outcome?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Tells which GPU was found, or why none is used.
+fn found_gpu(output: &Output) -> Result<Option<standfast_gpu::Gpu>> {
+    let (found, gpu) = standfast_measure::find_gpu();
+    if output.json {
+        let line = serde_json::to_string(&found).expect("what was found can be written");
+        output.raw(format_args!("{line}\n"))?;
+        return Ok(gpu);
+    }
+    match (&found.driver, &found.capability, found.memory_bytes) {
+        (Some(driver), Some(capability), Some(bytes)) => output.line(format_args!(
+            "{}: {} ({} free), compute capability {capability}, driver for CUDA {driver}",
+            found.text,
+            standfast::human_bytes(bytes as u64),
+            standfast::human_bytes(found.free_bytes.unwrap_or(0) as u64),
+        ))?,
+        _ => output.line(format_args!("no GPU is used: {}", found.text))?,
+    }
+    Ok(gpu)
 }
 
 fn json_line(measured: &Measured, output: &Output) -> Result<()> {

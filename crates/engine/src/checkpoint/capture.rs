@@ -6,7 +6,7 @@
 //! candidates first ([`together`](super::together)).
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use standfast_agent::StreamPlace;
 use standfast_capture::{
@@ -42,16 +42,18 @@ const WRITTEN_SHARE_COW: usize = 32;
 pub(crate) struct Capturer {
     pub(super) config: Config,
     pub(super) rank: Rank,
-    store: Arc<dyn Store>,
+    pub(super) store: Arc<dyn Store>,
     pub(super) header: StoreHeader,
     pub(super) sharing: Sharing,
     pub(super) agency: Agency,
     /// Tells written pages; `None`: every page is hashed.
     pub(super) watch: Option<Watch>,
     pub(super) scanner: Scanner,
-    hasher: PageHasher,
+    pub(super) hasher: PageHasher,
     /// Made with the first checkpoint: a program that only restarts needs no pool.
     packer: Option<Packer>,
+    /// What the device that compresses blocks had to say.
+    pub(super) gpu_notes: Arc<Mutex<Vec<String>>>,
     pub(super) catalog: Catalog,
     pub(super) catalog_loaded: bool,
     positions: HashMap<String, Positions>,
@@ -90,6 +92,7 @@ impl Capturer {
             scanner: Scanner::new(hasher.clone(), page_bytes, config.threads()),
             hasher,
             packer: None,
+            gpu_notes: Arc::default(),
             catalog: Catalog::new(config.hash, CATALOG_BYTES_MIN),
             catalog_loaded: config.mode != Mode::All,
             positions: HashMap::new(),
@@ -215,7 +218,7 @@ impl Capturer {
         Ok(())
     }
 
-    fn start_packer(&self) -> Packer {
+    fn start_packer(&mut self) -> Packer {
         let settings = PackSettings {
             pool_bytes: self.config.pool.0 as usize,
             block_bytes: self.config.block.0 as usize,
@@ -225,7 +228,7 @@ impl Capturer {
             codec: self.config.codec,
             filter: self.config.filter,
         };
-        Packer::new(Arc::clone(&self.store), settings, self.hasher.clone())
+        self.start_on_gpu(settings)
     }
 
     /// Enters the pages of earlier checkpoints, oldest first, so that the bound keeps the newest.
@@ -332,6 +335,7 @@ impl Capturer {
             batch,
             last: None,
             mode: self.config.mode,
+            page_bytes: self.config.page.0 as usize,
             slots_max: (segment_bytes / self.config.page.0) as u32,
             segment_bytes,
             expected_bytes,

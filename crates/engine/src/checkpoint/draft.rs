@@ -30,6 +30,12 @@ impl Taken {
     pub(super) fn of(pending: Pending, own: Vec<SegmentId>) -> Self {
         Self { pending, own, foreign: Vec::new(), scan_ns: 0, agree_ns: 0, copy_ns: 0 }
     }
+
+    /// Takes in another part of the same checkpoint.
+    pub(super) fn join(&mut self, other: Taken) {
+        self.pending.join(other.pending);
+        self.own.extend(other.own);
+    }
 }
 
 /// Why pages could not be taken, and which segments were begun.
@@ -76,6 +82,7 @@ impl Capturer {
         self.put_positions(regions, positions);
         let table = table.order.into_iter().map(|number| self.table_entry(number)).collect();
         let Taken { pending, foreign, .. } = taken;
+        self.note_gpu();
         Draft {
             order,
             started,

@@ -10,7 +10,7 @@
 //! ```
 //! With `capture = cow` the program's thread only freezes the state ([`snapshot`]); scan, hash, find
 //! and copy are then the committer's thread's work, and so are catalog and positions until the
-//! checkpoint has settled.
+//! checkpoint has settled. The same goes for pages that are staged on a device ([`device`]).
 //!
 //! One checkpoint is under way at a time: the next call waits for the commit of the previous
 //! one, so that it may refer to its pages.
@@ -23,13 +23,15 @@
 pub(crate) mod capture;
 pub(crate) mod commit;
 mod describe;
+pub(crate) mod device;
 pub(crate) mod draft;
+mod gpu;
 mod handing;
 mod pledged;
 mod sharing;
 mod sink;
 pub(crate) mod snapshot;
-mod stop;
+pub(crate) mod stop;
 mod storing;
 mod together;
 pub(crate) mod told;

@@ -9,9 +9,7 @@ use std::ops::Range;
 use standfast_comm::{Comm, Concurrency};
 use standfast_format::{SegmentId, SegmentIndex};
 use standfast_reduce::collective::{Exact, HomeIndex, Strategy, Threshold, TopK};
-use standfast_reduce::{
-    Catalog, Changed, Consume, Fetch, Fetched, Found, PageRef, Scanner, Target,
-};
+use standfast_reduce::{Catalog, Changed, Consume, Fetch, Fetched, Found, PageRef, Scanner};
 
 use crate::config::{self, Config, Mode};
 use crate::error::Result;
@@ -142,18 +140,8 @@ pub(super) struct Candidates {
 }
 
 impl Candidates {
-    /// Scans; what the catalog knows becomes a reference, what it does not a candidate.
-    pub(super) fn gather(
-        scanner: &Scanner,
-        catalog: &mut Catalog,
-        targets: &mut [Target<'_>],
-    ) -> Self {
-        Gathering::run(scanner, catalog, |gathering| {
-            scanner.scan(targets, |page| gathering.changed(page))
-        })
-    }
-
-    /// The same for pages that must be fetched.
+    /// Scans; what the catalog knows becomes a reference, what it does not a candidate. For pages
+    /// that must be fetched.
     pub(super) fn gather_fetched(
         scanner: &Scanner,
         catalog: &mut Catalog,
@@ -200,14 +188,15 @@ impl Candidates {
 }
 
 /// Candidates in the making.
-struct Gathering<'a> {
+pub(super) struct Gathering<'a> {
     scanner: &'a Scanner,
     catalog: &'a mut Catalog,
     places: Vec<(u32, u32)>,
 }
 
 impl<'a> Gathering<'a> {
-    fn run(
+    /// The candidates that `scan` finds.
+    pub(super) fn run(
         scanner: &'a Scanner,
         catalog: &'a mut Catalog,
         scan: impl FnOnce(&mut Self) -> std::result::Result<(), Infallible>,
@@ -221,7 +210,8 @@ impl<'a> Gathering<'a> {
         Candidates { hashes, hash_bytes: scanner.hash_bytes(), places, number }
     }
 
-    fn find(&mut self, region: usize, page: usize, hash: &[u8]) -> PageRef {
+    /// Where a page is; what the catalog does not know becomes a candidate.
+    pub(super) fn find(&mut self, region: usize, page: usize, hash: &[u8]) -> PageRef {
         match self.catalog.find_or_enter(hash) {
             Found::Known(place) => place,
             Found::Entered(place) => {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use standfast_agent::Link;
 use standfast_format::{AttemptId, Image, SegmentId};
 use standfast_pack::Batch;
+use standfast_reduce::Encoded;
 
 use crate::error::{Error, Result};
 
@@ -54,6 +55,26 @@ impl Sink<'_> {
         }
     }
 
+    /// Whether blocks that were encoded elsewhere can be taken.
+    pub(super) fn takes_blocks(&self) -> bool {
+        match self {
+            Sink::Own(_) => true,
+            // The agent encodes what it finds in its pool.
+            Sink::Agent(..) => false,
+        }
+    }
+
+    /// Makes a block that was encoded elsewhere the next slots.
+    ///
+    /// # Panics
+    /// If no blocks can be taken.
+    pub(super) fn push_block(&mut self, pages: u32, encoded: Encoded<'_>) -> Result<()> {
+        match self {
+            Sink::Own(batch) => Ok(batch.push_block(pages, encoded)?),
+            Sink::Agent(..) => panic!("the agent takes pages"),
+        }
+    }
+
     /// What comes next does not follow in memory.
     pub(super) fn end_piece(&mut self) {
         match self {
@@ -94,6 +115,15 @@ pub(crate) enum Pending {
 }
 
 impl Pending {
+    /// Takes in another part of the same checkpoint, which goes the same way.
+    pub(super) fn join(&mut self, other: Pending) {
+        match (self, other) {
+            (Pending::Own(own), Pending::Own(other)) => own.join(other),
+            (Pending::Agent(own), Pending::Agent(other)) => own.join(other),
+            _ => unreachable!("a checkpoint goes one way"),
+        }
+    }
+
     pub(super) fn pages(&self) -> u64 {
         match self {
             Pending::Own(pending) => pending.pages(),
@@ -131,6 +161,13 @@ impl Ticket {
     /// This rank's streams of it.
     pub(super) fn streams(&self) -> &[SegmentId] {
         &self.streams
+    }
+
+    fn join(&mut self, mut other: Ticket) {
+        self.streams.append(&mut other.streams);
+        self.pages += other.pages;
+        // It goes on with this one.
+        other.stage = Stage::HandedOver;
     }
 }
 

@@ -3,6 +3,7 @@
 //! Data: regions -> scan -> changed pages -> catalog: known ones become references, new ones are
 //! copied into blocks -> [`Draft`] for the committer.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use standfast_capture::{Dirty, Region, Regions, Span};
@@ -10,11 +11,20 @@ use standfast_reduce::{Consume, Positions, Target};
 use standfast_restart::Inventory;
 
 use super::capture::Capturer;
+use super::device::{SharedDevice, Staged, Staging};
 use super::draft::{Draft, GivenUp, Order, Taken, elapsed_ns};
 use super::storing::expected_bytes;
 use crate::config::Mode;
 use crate::error::Result;
 use crate::team::Team;
+
+/// What a call has captured.
+pub(crate) enum Captured {
+    /// All of it.
+    Draft(Box<Draft>),
+    /// All but pages that are staged on a device; the program may go on.
+    Staged(Box<Staged>),
+}
 
 impl Capturer {
     /// Captures all regions. Collective.
@@ -27,15 +37,25 @@ impl Capturer {
         order: Order,
         inventory: &Inventory,
         team: &Team,
-    ) -> Result<Draft> {
+        device: Option<&SharedDevice>,
+    ) -> Result<Captured> {
         let started = Instant::now();
         self.prepare(regions, inventory, team)?;
         let mut positions = self.take_positions(regions);
+        let staging = Staging { regions, device, order };
+        let mut parts = Vec::new();
+        // Ranks that share pages agree on them here.
+        let later = staging.has_regions() && !self.sharing.is_on();
         let taken = match self.sharing.is_on() {
             // SAFETY: the caller vouches for the memory.
-            true => unsafe { self.take_together(regions, &mut positions, order, team) },
-            // SAFETY: as above.
-            false => unsafe { self.take_alone(regions, &mut positions, order) },
+            true => unsafe { self.take_together(staging, &mut positions, team) },
+            false => {
+                // SAFETY: as above.
+                let here = unsafe { self.take_alone(regions, &mut positions, order) };
+                here.and_then(|taken| {
+                    self.take_devices(staging, &mut positions, taken, &mut parts, later)
+                })
+            }
         };
         let begun = match &taken {
             Ok(taken) => taken.own.iter().chain(&taken.foreign).copied().collect(),
@@ -43,10 +63,17 @@ impl Capturer {
         };
         let taken = team.agree(taken.map_err(|given_up| given_up.error));
         let taken = taken.inspect_err(|_| self.forget_attempt(&begun))?;
+        if let Some(device) = device.filter(|_| later) {
+            let (regions, device) = (regions.clone(), Arc::clone(device));
+            let blocked_ns = elapsed_ns(started);
+            let staged =
+                Staged { regions, order, started, blocked_ns, positions, taken, parts, device };
+            return Ok(Captured::Staged(Box::new(staged)));
+        }
         let mut draft = self.draft(regions, order, started, positions, taken);
         draft.stats.blocked_ns = elapsed_ns(started);
         self.hand_over(&mut draft);
-        Ok(draft)
+        Ok(Captured::Draft(Box::new(draft)))
     }
 
     /// Asks what was written, lets `scan` look at it, and starts watching new regions beside that:
@@ -100,13 +127,14 @@ impl Capturer {
         if self.config.mode.finds_equal() {
             self.catalog.reserve((expected_bytes / self.config.page.0) as usize);
         }
+        let (mut elsewhere, mode) = (elsewhere(regions), self.config.mode);
         // SAFETY: the caller vouches for the memory.
-        let mut targets = unsafe { targets(regions, positions, dirty, self.config.mode) };
+        let mut targets = unsafe { targets(regions, positions, &mut elsewhere, dirty, mode) };
         let scanner = self.scanner.clone();
         let mut store = self.storing(regions, order, expected_bytes);
         // Where most pages are new, the encoders want a core: one thread less. If that leaves one,
         // it hashes what it copies instead of copying what it hashed.
-        let mostly_new = expected_bytes > regions.bytes() / 2;
+        let mostly_new = expected_bytes > regions.host_bytes() / 2;
         let scanned = match scanner.threads() - usize::from(mostly_new) {
             0 | 1 => scanner.walk(&mut targets, &mut store),
             threads => {
@@ -121,16 +149,27 @@ impl Capturer {
     }
 }
 
-/// What to scan.
+/// Stand-ins for what is known of regions that are scanned elsewhere.
+pub(super) fn elsewhere(regions: &Regions) -> Vec<Positions> {
+    regions.iter().map(|_| Positions::default()).collect()
+}
+
+/// What to scan here; a region on a device is empty here.
 ///
 /// # Safety
 /// The memory of every region is mapped, and nobody writes to it while the targets are used.
 pub(super) unsafe fn targets<'a>(
     regions: &'a Regions,
     positions: &'a mut [Positions],
+    elsewhere: &'a mut [Positions],
     dirty: &'a [Dirty],
     mode: Mode,
 ) -> Vec<Target<'a>> {
+    let known = positions.iter_mut().zip(elsewhere).zip(regions.iter());
+    let known = known.map(|((here, elsewhere), region)| match region.device() {
+        Some(_) => elsewhere,
+        None => here,
+    });
     let target = |((region, positions), dirty): ((&'a Region, &'a mut Positions), &'a Dirty)| {
         let dirty = match dirty {
             Dirty::All => None,
@@ -140,5 +179,5 @@ pub(super) unsafe fn targets<'a>(
         let bytes = unsafe { region.memory() };
         Target { bytes, positions, dirty, trust_dirty: mode == Mode::Incremental }
     };
-    regions.iter().zip(positions).zip(dirty).map(target).collect()
+    regions.iter().zip(known).zip(dirty).map(target).collect()
 }

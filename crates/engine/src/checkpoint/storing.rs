@@ -25,6 +25,7 @@ pub(super) struct Storing<'a> {
     /// The page stored last, by region and page: what does not follow it begins a piece.
     pub(super) last: Option<(usize, usize)>,
     pub(super) mode: Mode,
+    pub(super) page_bytes: usize,
     pub(super) slots_max: u32,
     pub(super) segment_bytes: u64,
     /// What is still to come, if nothing is found to be known: a hint for the file system.
@@ -99,7 +100,7 @@ impl Storing<'_> {
         self.last = Some((region, page));
     }
 
-    fn find_or_enter(&mut self, hash: &[u8]) -> Found {
+    pub(super) fn find_or_enter(&mut self, hash: &[u8]) -> Found {
         match self.mode.finds_equal() {
             false => Found::Entered(self.catalog.enter_always(hash)),
             true => self.catalog.find_or_enter(hash),
@@ -107,7 +108,7 @@ impl Storing<'_> {
     }
 
     /// Makes sure that a segment with a free slot is open.
-    fn make_room(&mut self) -> Result<()> {
+    pub(super) fn make_room(&mut self) -> Result<()> {
         match self.batch.slots() {
             Some(slots) if slots < self.slots_max => return Ok(()),
             Some(_) => self.close()?,
@@ -142,6 +143,7 @@ pub(super) fn expected_bytes(
 ) -> u64 {
     let of_region =
         |((region, positions), dirty): ((&Region, &Positions), &Dirty)| match dirty.count() {
+            _ if region.device().is_some() => 0,
             _ if positions.is_unknown() => region.bytes() as u64,
             Some(pages) => pages as u64 * page_bytes,
             None => 0,

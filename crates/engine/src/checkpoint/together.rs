@@ -6,15 +6,15 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
-use standfast_capture::Regions;
 use standfast_format::SegmentId;
 use standfast_reduce::collective::{Assignment, Fate, Place, Places};
 use standfast_reduce::{Changed, Consume, PageRef, Positions};
 
 use super::capture::Capturer;
-use super::draft::{GivenUp, Order, Taken, elapsed_ns};
-use super::sharing::Candidates;
-use super::stop::targets;
+use super::device::{Staging, store_from_device};
+use super::draft::{GivenUp, Taken, elapsed_ns};
+use super::sharing::{Candidates, Gathering};
+use super::stop::{elsewhere, targets};
 use crate::team::Team;
 
 /// Where this rank has put what it stores, by candidate.
@@ -25,17 +25,24 @@ impl Capturer {
     /// Collective; a rank that fails goes on to the end, so that no other waits for it.
     pub(super) unsafe fn take_together(
         &mut self,
-        regions: &Regions,
+        staging: Staging<'_>,
         positions: &mut [Positions],
-        order: Order,
         team: &Team,
     ) -> std::result::Result<Taken, GivenUp> {
+        let regions = staging.regions;
         let mut clock = Instant::now();
         let mut lap = || elapsed_ns(std::mem::replace(&mut clock, Instant::now()));
+        let (mut elsewhere, mut scanned) = (elsewhere(regions), Ok(()));
         let candidates = self.with_dirty(regions, |this, dirty| {
-            // SAFETY: the caller vouches for the memory.
-            let mut targets = unsafe { targets(regions, positions, dirty, this.config.mode) };
-            Candidates::gather(&this.scanner, &mut this.catalog, &mut targets)
+            let (scanner, notes, mode) = (&this.scanner, &mut this.notes, this.config.mode);
+            Gathering::run(scanner, &mut this.catalog, |gathering| {
+                // SAFETY: the caller vouches for the memory.
+                let mut targets =
+                    unsafe { targets(regions, positions, &mut elsewhere, dirty, mode) };
+                let Ok(()) = scanner.scan(&mut targets, |page| gathering.changed(page));
+                scanned = staging.gather(scanner, positions, gathering, notes);
+                Ok(())
+            })
         });
         let scan_ns = lap();
         let strategy = self.sharing.strategy();
@@ -43,7 +50,11 @@ impl Capturer {
             strategy.assign(team.comm(), candidates.hashes()).map_err(GivenUp::early)?;
         let assign_ns = lap();
         // SAFETY: the caller vouches for the memory.
-        let stored = unsafe { self.store_own(regions, &candidates, &assignment, order) };
+        let stored = unsafe { self.store_own(staging, &candidates, &assignment) };
+        let stored = match (scanned, stored) {
+            (Err(error), Ok((taken, _))) => Err(GivenUp { error, begun: taken.own }),
+            (_, stored) => stored,
+        };
         let copy_ns = lap();
         let taken = self.refer_together(team, positions, (&candidates, &assignment), stored)?;
         Ok(Taken { scan_ns, copy_ns, agree_ns: assign_ns + lap(), ..taken })
@@ -78,11 +89,11 @@ impl Capturer {
     /// Copies the candidates that this rank stores; where each lies, by candidate.
     unsafe fn store_own(
         &mut self,
-        regions: &Regions,
+        staging: Staging<'_>,
         candidates: &Candidates,
         assignment: &Assignment,
-        order: Order,
     ) -> std::result::Result<(Taken, OwnPlaces), GivenUp> {
+        let Staging { regions, order, .. } = staging;
         let page_bytes = self.config.page.0 as usize;
         let expected_bytes = assignment.mine().count() as u64 * self.config.page.0;
         self.catalog.reserve((expected_bytes / self.config.page.0) as usize);
@@ -90,7 +101,9 @@ impl Capturer {
         let memory: Vec<&[u8]> = regions.iter().map(|region| unsafe { region.memory() }).collect();
         let mut store = self.storing(regions, order, expected_bytes);
         let mut places: OwnPlaces = vec![None; assignment.len()];
-        for candidate in assignment.mine() {
+        let on_device: Vec<bool> = regions.iter().map(|region| region.device().is_some()).collect();
+        let is_there = |candidate: &u32| on_device[candidates.place(*candidate).0];
+        for candidate in assignment.mine().filter(|candidate| !is_there(candidate)) {
             let (region, page) = candidates.place(candidate);
             let bytes = memory[region].chunks(page_bytes).nth(page).expect("it was scanned");
             let hash = candidates.hash(candidate);
@@ -100,7 +113,9 @@ impl Capturer {
             }
             places[candidate as usize] = Some(store.last_place());
         }
-        match store.close() {
+        let there: Vec<u32> = assignment.mine().filter(is_there).collect();
+        let stored = store_from_device(&mut store, staging, candidates, &there, &mut places);
+        match stored.and_then(|()| store.close()) {
             Ok(()) => Ok((Taken::of(store.batch.finish(), store.begun), places)),
             Err(error) => Err(GivenUp { error, begun: store.begun }),
         }

@@ -8,6 +8,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use standfast_format::{BLOCK_BYTES_MAX, HashKind, PAGE_BYTES_MAX, PAGE_BYTES_MIN, name};
+use standfast_gpu::memory::Choice as DeviceCodec;
 use standfast_pack::Pipeline;
 use standfast_reduce::{CodecChoice, CodecSpec, FilterChoice};
 use standfast_store::Io;
@@ -198,6 +199,10 @@ pub struct Config {
     pub interval: Interval,
     /// Expected time between failures of the job, for the interval `auto`.
     pub mtti: TimeSpan,
+    /// Memory on a device for pages that changed there.
+    pub device_staging: ByteSize,
+    /// What pages are encoded with on a device.
+    pub device_codec: DeviceCodec,
 }
 
 /// One setting.
@@ -215,6 +220,8 @@ pub struct Key {
 
 /// Least memory for the copies of a snapshot.
 const COW_POOL_MIN: u64 = 1 << 20;
+/// Least memory for staging on a device.
+const DEVICE_STAGING_MIN: u64 = 4 << 20;
 
 /// The words of a setting that is one of a few.
 type Words<T> = &'static [(&'static str, T)];
@@ -234,9 +241,19 @@ const TRACKS: Words<Track> = &[
     ("hash", Track::Hash),
 ];
 const CAPTURES: Words<Capture> = &[("stop", Capture::Stop), ("cow", Capture::Cow)];
+const DEVICE_CODECS: Words<DeviceCodec> = &[
+    ("auto", DeviceCodec::Auto),
+    ("float", DeviceCodec::Float),
+    ("deflate", DeviceCodec::Deflate),
+    ("none", DeviceCodec::None),
+];
 const RESTARTS: Words<Restart> = &[("eager", Restart::Eager), ("lazy", Restart::Lazy)];
-const PIPELINES: Words<Pipeline> =
-    &[("pipelined", Pipeline::Pipelined), ("serial", Pipeline::Serial), ("none", Pipeline::None)];
+const PIPELINES: Words<Pipeline> = &[
+    ("pipelined", Pipeline::Pipelined),
+    ("serial", Pipeline::Serial),
+    ("none", Pipeline::None),
+    ("gpu", Pipeline::Gpu),
+];
 const WRITES: Words<Write> = &[
     ("pool", Write::Pool),
     ("direct", Write::Direct),
@@ -386,7 +403,7 @@ pub const KEYS: &[Key] = &[
     },
     Key {
         name: "pipeline",
-        help: "How collecting, compressing and storing take turns: pipelined (all at once), serial (one after the other), none (nothing is compressed)",
+        help: "How collecting, compressing and storing take turns: pipelined (all at once), serial (one after the other), none (nothing is compressed), gpu (compressed on a GPU, where there is one)",
         default: "pipelined",
         set: |config, text| word(&mut config.pipeline, PIPELINES, text),
         show: |config| word_of(config.pipeline, PIPELINES),
@@ -579,6 +596,27 @@ pub const KEYS: &[Key] = &[
         },
         show: |config| config.mtti.to_string(),
     },
+    Key {
+        name: "device_staging",
+        help: "Memory on a GPU for pages of device regions that changed, from 4MiB; what does not fit crosses while the program waits",
+        default: "1GiB",
+        set: |config, text| {
+            let size: ByteSize = text.parse()?;
+            if size.0 < DEVICE_STAGING_MIN {
+                return Err(format!("{text:?} is less than 4MiB"));
+            }
+            config.device_staging = size;
+            Ok(())
+        },
+        show: |config| config.device_staging.to_string(),
+    },
+    Key {
+        name: "device_codec",
+        help: "How pages of device regions are compressed on the GPU: auto (tried on a sample), float, deflate, none (the CPU does, with codec)",
+        default: "auto",
+        set: |config, text| word(&mut config.device_codec, DEVICE_CODECS, text),
+        show: |config| word_of(config.device_codec, DEVICE_CODECS),
+    },
 ];
 
 /// The setting of this name.
@@ -622,6 +660,8 @@ impl Default for Config {
             ring_shards: 0,
             interval: Interval::Off,
             mtti: TimeSpan(Duration::ZERO),
+            device_staging: ByteSize(0),
+            device_codec: DeviceCodec::Auto,
         };
         for key in KEYS {
             (key.set)(&mut config, key.default).expect("defaults are valid");

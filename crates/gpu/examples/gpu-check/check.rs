@@ -3,13 +3,14 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Result;
+use standfast_capture::{ChangedPages, Device, DeviceRegion, Drained, Which};
 use standfast_format::{CodecKind, FilterKind, HashKind};
 use standfast_gpu::deflate::{self, DeviceDeflate};
-use standfast_gpu::erasure::{self, Code, DeviceErasure, Matrix};
+use standfast_gpu::erasure::{self, Code, DeviceErasure, Family, Matrix};
 use standfast_gpu::float::{self, DeviceFloat, Element};
 use standfast_gpu::hash::{DIGEST_BYTES, DeviceHasher, MARK_CHANGED, MARK_ZERO};
+use standfast_gpu::memory::{self, Choice, DeviceMemory, Faults, Settings, StandIn};
 use standfast_gpu::pipeline::{Codec, HostPipeline, Source};
-use standfast_gpu::region::{RegionTracker, restore};
 use standfast_gpu::{Accelerator, DeviceBuffer, Gpu, Stream, vectors};
 use standfast_reduce::{BlockDecoder, PageHasher};
 
@@ -26,6 +27,7 @@ pub(crate) fn all(gpu: &Gpu, report: &mut Report) -> Result<()> {
     deflated(&stream, report)?;
     regions(&stream, report)?;
     pipelines(gpu, report)?;
+    crate::broker::all(report)?;
     faults(gpu, report)
 }
 
@@ -110,21 +112,21 @@ fn erasure_codes(stream: &Stream, report: &mut Report) -> Result<()> {
         (100, 20, 777),
         (128, 128, 333),
     ] {
-        let code = Code::new(k, m)?;
+        let code = Code::new(Family::Cauchy, k, m)?;
         let data: Vec<Vec<u8>> = (0..k).map(|at| vectors::random(bytes, at as u64 + 1)).collect();
         let views: Vec<&[u8]> = data.iter().map(Vec::as_slice).collect();
         cases += 1;
-        if product_differs(stream, &code.parity_matrix(), &data)? {
+        if product_differs(stream, code.parity(), &data)? {
             wrong.push(format!("parity of {k}+{m}, {bytes} bytes"));
         }
         let mut all = data.clone();
-        all.extend(erasure::multiply(&code.parity_matrix(), &views));
+        all.extend(erasure::multiply(code.parity(), &views));
         // The first data shards are lost; the last parity shards stand in.
         let lost: Vec<usize> = (0..k.min(m)).collect();
         let present: Vec<usize> = (0..k + m).rev().take(k).collect();
         let kept: Vec<Vec<u8>> = present.iter().map(|at| all[*at].clone()).collect();
         cases += 1;
-        if product_differs(stream, &code.rebuild_matrix(&present, &lost)?, &kept)? {
+        if product_differs(stream, &code.rebuild(&present, &lost)?, &kept)? {
             wrong.push(format!("rebuilding {k}+{m}, {bytes} bytes"));
         }
     }
@@ -213,67 +215,115 @@ fn deflated(stream: &Stream, report: &mut Report) -> Result<()> {
             }
         }
     }
+    for (name, raw) in vectors::all() {
+        let input = put(stream, &raw)?;
+        let out = stream.gpu().allocate("deflated", DeviceDeflate::out_bytes_max(raw.len()))?;
+        let mut codec = DeviceDeflate::parts(stream.gpu(), raw.len())?;
+        codec.queue_encode(stream, input.slice(), out.slice())?;
+        stream.wait()?;
+        let packed = codec.packed();
+        let bytes = get(stream, &out, packed.bytes())?;
+        for (chunk, range) in raw.chunks(deflate::CHUNK_BYTES).zip(packed.ranges()) {
+            cases += 1;
+            if bytes[range] != deflate::encode_part(chunk) {
+                wrong.push(format!("{name}: a part differs from the reference"));
+            }
+        }
+    }
     report.check("deflate_chunks", cases, &wrong)
 }
 
-/// Capture, change, capture, restore: what changed is found, staged and put back.
+/// Two scans with changes in between, on the device and on its stand-in: the same pages, hashes and
+/// blocks; and what is written back is there.
 fn regions(stream: &Stream, report: &mut Report) -> Result<()> {
-    const PAGE: usize = 4096;
-    let gpu = stream.gpu();
-    let mut wrong = Vec::new();
-    let pages = 10_000;
-    let mut raw = vectors::random(pages * PAGE, 1);
-    let region = put(stream, &raw)?;
-    let mut tracker =
-        RegionTracker::new(gpu, DeviceHasher::new(&KEY), pages as u64, PAGE, pages as u64)?;
-    let first = tracker.capture(stream, region.slice())?;
-    if first.changed != pages as u64 || get(stream, &region, raw.len())? != raw {
-        wrong.push(format!("the first capture: {first:?}"));
-    }
-    tracker.accept();
-
-    let changed: Vec<u64> = (0..pages as u64).filter(|page| page % 20 == 7).collect();
-    let zeroed: Vec<u64> = (0..pages as u64).filter(|page| page % 500 == 9).collect();
-    for page in &changed {
-        raw[*page as usize * PAGE + 100] ^= 1;
-    }
-    for page in &zeroed {
-        raw[*page as usize * PAGE..][..PAGE].fill(0);
-    }
-    stream.upload(&raw, region.slice())?;
-    let second = tracker.capture(stream, region.slice())?;
-    if tracker.changed_pages(stream, 0, second.changed)? != changed
-        || tracker.zeroed_pages(stream, second.zeroed)? != zeroed
-        || second.staged != second.changed
+    let (mut cases, mut wrong) = (0, Vec::new());
+    for (page_bytes, bytes, elem) in
+        [(4096, 40_000_100, 0), (4096, 17_000_000, 8), (1024, 3_000_001, 2), (1 << 20, 9 << 20, 4)]
     {
-        wrong.push(format!("the second capture: {second:?}"));
-    }
-    let mut staged = vec![0; changed.len() * PAGE];
-    stream.download(tracker.staged(second.staged), &mut staged)?;
-    let expected: Vec<u8> =
-        changed.iter().flat_map(|page| raw[*page as usize * PAGE..][..PAGE].to_vec()).collect();
-    if staged != expected {
-        wrong.push("staged pages".into());
-    }
-    let hasher = PageHasher::new(HashKind::Xxh3, &KEY);
-    let mut digests = vec![0; changed.len() * DIGEST_BYTES];
-    hasher.hash_pages(&expected, PAGE, &mut digests);
-    if tracker.changed_digests(stream, 0, second.changed)? != digests {
-        wrong.push("digests of changed pages".into());
-    }
-
-    stream.fill(region.slice(), 0xee)?;
-    restore(stream, tracker.staged(second.staged), &changed, PAGE, region.slice())?;
-    let back = get(stream, &region, raw.len())?;
-    for page in 0..pages {
-        let (found, old) = (&back[page * PAGE..][..PAGE], &raw[page * PAGE..][..PAGE]);
-        let right = if page % 20 == 7 { found == old } else { found == [0xee; PAGE] };
-        if !right {
-            wrong.push(format!("page {page} after restoring"));
-            break;
+        let settings = Settings {
+            key: KEY,
+            hash: HashKind::Xxh3,
+            page_bytes,
+            staging_bytes: 16 << 20,
+            choice: Choice::Auto,
+        };
+        let mut raw = match elem {
+            2 => vectors::bf16_weights(bytes, 3),
+            4 => vectors::noisy_f32(bytes, 3),
+            _ => vectors::mixed_pages(bytes, 3),
+        };
+        let memory = put(stream, &raw)?;
+        let mut device = memory::open(0, settings)?;
+        let mut stand_in = DeviceMemory::new(StandIn::new(&KEY, Faults::default()), settings, None);
+        let own = raw.as_mut_ptr().expose_provenance() as u64;
+        // SAFETY: both outlive their devices.
+        let (there, here) = unsafe {
+            (device.register(memory.slice().address(), bytes)?, stand_in.register(own, bytes)?)
+        };
+        let mut hashes = vec![0; bytes.div_ceil(page_bytes) * DIGEST_BYTES];
+        for round in 0..2 {
+            let before = (round > 0).then_some(hashes.as_slice());
+            let found = taken(&mut *device, there, before, elem)?;
+            let expected = taken(&mut stand_in, here, before, elem)?;
+            cases += found.pages.len();
+            if found != expected {
+                wrong.push(format!("pages of {page_bytes}, scan {round}"));
+            }
+            for (page, hash) in found.pages.iter().zip(found.hashes.chunks_exact(DIGEST_BYTES)) {
+                hashes[*page as usize * DIGEST_BYTES..][..DIGEST_BYTES].copy_from_slice(hash);
+            }
+            for at in (0..bytes).step_by(19 * page_bytes + 7).chain([bytes - 1]) {
+                raw[at] ^= 0x11;
+            }
+            stream.upload(&raw, memory.slice())?;
+        }
+        let filling = device.fill()?;
+        filling.zeros(there, 0, bytes as u64)?;
+        filling.finish()?;
+        filling.pages(there, 5, &raw[5..])?;
+        filling.finish()?;
+        let back = get(stream, &memory, bytes)?;
+        if back[..5] != [0; 5] || back[5..] != raw[5..] || !device.messages().is_empty() {
+            wrong.push(format!("pages of {page_bytes}: not put back"));
         }
     }
-    report.check("list, gather, scatter: capture and restore of a region", pages, &wrong)
+    report.check("device regions: scan, stage, drain, put back", cases, &wrong)
+}
+
+/// What a scan found and what came over.
+#[derive(PartialEq)]
+struct Taken {
+    pages: Vec<u64>,
+    hashes: Vec<u8>,
+    zeroed: Vec<u64>,
+    blocks: Vec<(u32, CodecKind, Vec<u8>)>,
+}
+
+fn taken(
+    device: &mut dyn Device,
+    region: DeviceRegion,
+    before: Option<&[u8]>,
+    elem: u8,
+) -> Result<Taken> {
+    let found = device.scan(region, before)?;
+    let ChangedPages { pages, hashes } = device.changed(region, 0, found.changed)?;
+    let (zeroed, mut blocks, mut first) = (device.zeroed(region)?, Vec::new(), 0);
+    while first < found.changed {
+        let count = device.stage(region, Which::Changed { first })?;
+        anyhow::ensure!(count > 0, "staging is empty and holds nothing");
+        // All but every seventh: as if that one were known.
+        let staged: Vec<u32> = (0..count as u32).filter(|at| at % 7 != 6).collect();
+        device.drain(&staged, elem, true, &mut |drained| {
+            blocks.push(match drained {
+                Drained::Block { pages, codec, bytes, .. } => (pages, codec, bytes.to_vec()),
+                Drained::Pages(bytes) => (1, CodecKind::None, bytes.to_vec()),
+            });
+            true
+        })?;
+        device.clear();
+        first += count;
+    }
+    Ok(Taken { pages, hashes, zeroed, blocks })
 }
 
 /// What goes through the pipeline is what a single call makes of it.

@@ -9,6 +9,7 @@
 //! `peers/nvcomp.py DIR` measures them, `--peer FILE` reads what it found.
 
 mod bench;
+mod broker;
 mod buffers;
 mod check;
 mod report;

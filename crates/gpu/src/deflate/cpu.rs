@@ -58,16 +58,24 @@ enum Token {
 pub fn encode_chunk(chunk: &[u8], filter: FilterKind) -> Vec<u8> {
     assert!(chunk.len() <= CHUNK_BYTES, "a chunk of {} bytes", chunk.len());
     match element_bytes(filter) {
-        1 => encode(chunk),
+        1 => encode(chunk, true),
         element_bytes => {
             let mut planes = vec![0; chunk.len()];
             standfast_reduce::shuffle(element_bytes, chunk, &mut planes);
-            encode(&planes)
+            encode(&planes, true)
         }
     }
 }
 
-fn encode(chunk: &[u8]) -> Vec<u8> {
+/// One chunk of at most [`CHUNK_BYTES`] as a part of a stream: others may follow, or
+/// [`END_OF_STREAM`](super::END_OF_STREAM).
+pub fn encode_part(chunk: &[u8]) -> Vec<u8> {
+    assert!(chunk.len() <= CHUNK_BYTES, "a chunk of {} bytes", chunk.len());
+    encode(chunk, false)
+}
+
+/// `last`: whether the stream ends here.
+fn encode(chunk: &[u8], last: bool) -> Vec<u8> {
     if chunk.is_empty() {
         return Vec::new();
     }
@@ -77,9 +85,9 @@ fn encode(chunk: &[u8]) -> Vec<u8> {
         let end = (first + PART).min(chunk.len());
         parse(chunk, &matches, first..end, &mut tokens);
     }
-    let coded = write_block(&tokens);
+    let coded = write_block(&tokens, last);
     if coded.len() >= chunk.len() + 5 * chunk.len().div_ceil(STORED_PIECE) {
-        return stored(chunk);
+        return stored(chunk, last);
     }
     coded
 }
@@ -207,8 +215,9 @@ impl Bits {
     }
 }
 
-/// One final block with codes of its own.
-fn write_block(tokens: &[Token]) -> Vec<u8> {
+/// A block with codes of its own; if it is not the last one, an empty stored block behind it ends
+/// between two bytes.
+fn write_block(tokens: &[Token], last: bool) -> Vec<u8> {
     let mut literal_counts = [0; LITERALS];
     let mut distance_counts = [0; DISTANCES];
     literal_counts[END_OF_BLOCK] = 1;
@@ -228,7 +237,7 @@ fn write_block(tokens: &[Token]) -> Vec<u8> {
     let literals = Code::of(&literal_counts, 15);
     let distances = Code::of(&distance_counts, 15);
     let mut bits = Bits::default();
-    write_header(&mut bits, &literals, &distances);
+    write_header(&mut bits, &literals, &distances, last);
     for token in tokens {
         match token {
             Token::Literal(byte) => bits.put_symbol(&literals, plain(usize::from(*byte))),
@@ -239,14 +248,20 @@ fn write_block(tokens: &[Token]) -> Vec<u8> {
         }
     }
     bits.put_symbol(&literals, plain(END_OF_BLOCK));
-    bits.finish()
+    if last {
+        return bits.finish();
+    }
+    bits.put(0, 3);
+    let mut bytes = bits.finish();
+    bytes.extend([0, 0, 0xff, 0xff]);
+    bytes
 }
 
 fn plain(symbol: usize) -> Symbol {
     Symbol { symbol, extra_bits: 0, extra: 0 }
 }
 
-fn write_header(bits: &mut Bits, literals: &Code, distances: &Code) {
+fn write_header(bits: &mut Bits, literals: &Code, distances: &Code, last: bool) {
     let used = |code: &Code, least: usize| {
         let last = code.lengths.iter().rposition(|length| *length > 0);
         last.map_or(least, |last| (last + 1).max(least))
@@ -257,10 +272,10 @@ fn write_header(bits: &mut Bits, literals: &Code, distances: &Code) {
     let mut counts = [0; 19];
     items.iter().for_each(|item| counts[item.symbol] += 1);
     let lengths = Code::of(&counts, 7);
-    let last = LENGTH_ORDER.iter().rposition(|symbol| lengths.lengths[*symbol] > 0);
-    let length_count = last.map_or(4, |last| (last + 1).max(4));
+    let end = LENGTH_ORDER.iter().rposition(|symbol| lengths.lengths[*symbol] > 0);
+    let length_count = end.map_or(4, |end| (end + 1).max(4));
 
-    bits.put(0b101, 3);
+    bits.put(0b100 | u32::from(last), 3);
     bits.put(literal_count as u32 - 257, 5);
     bits.put(distance_count as u32 - 1, 5);
     bits.put(length_count as u32 - 4, 4);
@@ -299,11 +314,11 @@ fn runs(lengths: &[u32]) -> Vec<Symbol> {
     items
 }
 
-fn stored(chunk: &[u8]) -> Vec<u8> {
-    let last = chunk.len().div_ceil(STORED_PIECE) - 1;
+fn stored(chunk: &[u8], last: bool) -> Vec<u8> {
+    let end = chunk.len().div_ceil(STORED_PIECE) - 1;
     let piece = |(at, piece): (usize, &[u8])| {
         let length = piece.len() as u16;
-        let mut bytes = vec![u8::from(at == last)];
+        let mut bytes = vec![u8::from(last && at == end)];
         bytes.extend(length.to_le_bytes());
         bytes.extend((!length).to_le_bytes());
         bytes.extend(piece);

@@ -23,6 +23,8 @@ pub(crate) const KERNELS: &[Kernel] = &[DEFLATE_CHUNKS];
 /// Compresses on the device, with memory of its own for inputs of up to a given size.
 pub struct DeviceDeflate {
     filter: FilterKind,
+    /// Whether every chunk is a stream of its own.
+    last: bool,
     slots: Slots,
     scratch: DeviceBuffer,
     blocks: u32,
@@ -30,12 +32,24 @@ pub struct DeviceDeflate {
 }
 
 impl DeviceDeflate {
-    /// For inputs of up to `bytes_max`, each chunk filtered first. Takes that much device memory and 256 KiB for each block
-    /// that runs at a time. Encoding panics if the filter takes differences: devices only shuffle.
+    /// For inputs of up to `bytes_max`, each chunk filtered first and a stream of its own. Takes that
+    /// much device memory and 256 KiB for each block that runs at a time. Encoding panics if the
+    /// filter takes differences: devices only shuffle.
     pub fn new(gpu: &Gpu, filter: FilterKind, bytes_max: usize) -> Result<Self> {
+        Self::with(gpu, filter, bytes_max, true)
+    }
+
+    /// The same without a filter, every chunk a part of a stream: what
+    /// [`encode_part`](crate::deflate::encode_part) makes.
+    pub fn parts(gpu: &Gpu, bytes_max: usize) -> Result<Self> {
+        Self::with(gpu, FilterKind::None, bytes_max, false)
+    }
+
+    fn with(gpu: &Gpu, filter: FilterKind, bytes_max: usize, last: bool) -> Result<Self> {
         let blocks = gpu.multiprocessors() * BLOCKS_EACH;
         Ok(DeviceDeflate {
             filter,
+            last,
             slots: Slots::new(gpu, bytes_max, CHUNK_BYTES, SLOT_BYTES)?,
             scratch: gpu.allocate("matches", blocks as usize * CHUNK_BYTES * 4)?,
             blocks,
@@ -62,6 +76,7 @@ impl DeviceDeflate {
             .slice(input)
             .word(input.bytes() as u64)
             .half(element_bytes(self.filter) as u32)
+            .half(u32::from(self.last))
             .slice(self.scratch.slice())
             .slice(self.slots.slots.slice())
             .slice(self.slots.sizes.slice());

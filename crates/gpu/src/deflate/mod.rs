@@ -6,7 +6,8 @@
 //! codec Deflate and that filter.
 //!
 //! Why a stream per chunk: chunks are compressed side by side, and a reader can decompress any of
-//! them alone, also side by side.
+//! them alone, also side by side. Blocks of several chunks are made of parts that end between two
+//! bytes ([`encode_part`]): put together they are one stream.
 //!
 //! Why not zlib's algorithm: it walks from byte to byte. Here every position of a chunk looks for
 //! matches at the same time, at fixed short offsets and where its hash was last seen; only the
@@ -20,10 +21,13 @@ mod code;
 mod cpu;
 mod device;
 
-pub use cpu::encode_chunk;
+pub use cpu::{encode_chunk, encode_part};
 pub use device::DeviceDeflate;
 #[cfg(test)]
 pub(crate) use device::KERNELS;
+
+/// Ends a stream made of parts: an empty stored block, the last one.
+pub const END_OF_STREAM: [u8; 5] = [1, 0, 0, 0xff, 0xff];
 
 /// Raw bytes of a full chunk.
 pub const CHUNK_BYTES: usize = 65536;

@@ -32,6 +32,15 @@ fn all_vectors_inflate_to_themselves() {
 }
 
 #[test]
+fn parts_make_one_stream() {
+    for (_, raw) in vectors::all() {
+        let parts = raw.chunks(CHUNK_BYTES).flat_map(encode_part);
+        let stream: Vec<u8> = parts.chain(END_OF_STREAM).collect();
+        assert!(inflate(&stream, raw.len()) == raw);
+    }
+}
+
+#[test]
 fn matching_is_not_far_from_a_serial_compressor() {
     for (name, raw) in [
         ("records", vectors::records(CHUNK_BYTES * 4, 1)),

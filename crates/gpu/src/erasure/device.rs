@@ -1,7 +1,7 @@
 //! Products of matrices and shards on the device.
 
 use crate::device::{Args, DeviceBuffer, DeviceSlice, Gpu, Shape, Stream};
-use crate::erasure::{Matrix, SHARDS_MAX};
+use crate::erasure::{Matrix, PIECES_MAX};
 use crate::error::{Error, Result};
 use crate::kernels::{ERASURE, Kernel};
 
@@ -10,7 +10,7 @@ const ROWS: usize = 8;
 const TABLE_BYTES: usize = 32;
 
 const MULTIPLY_ROWS: Kernel =
-    Kernel::new(&ERASURE, "multiply_rows").shared((ROWS * SHARDS_MAX * TABLE_BYTES) as u32);
+    Kernel::new(&ERASURE, "multiply_rows").shared((ROWS * PIECES_MAX * TABLE_BYTES) as u32);
 #[cfg(test)]
 pub(crate) const KERNELS: &[Kernel] = &[MULTIPLY_ROWS];
 
@@ -25,11 +25,11 @@ pub struct DeviceErasure {
 }
 
 impl DeviceErasure {
-    /// Puts the matrix there. At most [`SHARDS_MAX`] rows and columns.
+    /// Puts the matrix there. At most [`PIECES_MAX`] rows and columns.
     pub fn new(stream: &Stream, matrix: Matrix) -> Result<Self> {
-        if matrix.rows() > SHARDS_MAX || matrix.columns() > SHARDS_MAX {
+        if matrix.rows() > PIECES_MAX || matrix.columns() > PIECES_MAX {
             return Err(Error::invalid(format!(
-                "a matrix of {} by {}, at most {SHARDS_MAX}",
+                "a matrix of {} by {}, at most {PIECES_MAX}",
                 matrix.rows(),
                 matrix.columns()
             )));
@@ -63,8 +63,8 @@ impl DeviceErasure {
         if !shards.iter().chain(out).all(fits) {
             return Err(Error::invalid("shards of one length, each at a multiple of 16"));
         }
-        let mut addresses = [0; 2 * SHARDS_MAX];
-        let (inputs, outputs) = addresses.split_at_mut(SHARDS_MAX);
+        let mut addresses = [0; 2 * PIECES_MAX];
+        let (inputs, outputs) = addresses.split_at_mut(PIECES_MAX);
         inputs.iter_mut().zip(shards).for_each(|(to, shard)| *to = shard.address());
         outputs.iter_mut().zip(out).for_each(|(to, shard)| *to = shard.address());
         let args = Args::new()

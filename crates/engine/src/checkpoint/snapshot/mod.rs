@@ -58,6 +58,11 @@ impl Capturer {
             return Ok(None);
         }
         let started = Instant::now();
+        let [none] = team.all_hold([regions.iter().all(|region| region.device().is_none())])?;
+        if !none {
+            self.note_stop("device memory is staged, and host memory with it");
+            return Ok(None);
+        }
         // The same on all ranks: they have agreed on the settings it follows from.
         if let Some(why) = self.sharing.needs_stop(team) {
             self.note_stop(why);

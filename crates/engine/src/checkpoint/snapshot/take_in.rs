@@ -21,7 +21,7 @@ use crate::team::Team;
 impl Capturer {
     /// Takes a frozen state in. `team`: the ranks, where a thread beside the program may talk to
     /// them; then this is collective.
-    pub(super) fn take_in(&mut self, frozen: Frozen, team: Option<&Team>) -> Result<Draft> {
+    pub(crate) fn take_in(&mut self, frozen: Frozen, team: Option<&Team>) -> Result<Draft> {
         let Frozen { regions, order, started, blocked_ns, mut positions, dirty, snapshot } = frozen;
         let shielded: Vec<bool> =
             (0..dirty.len()).map(|region| snapshot.is_shielded(region)).collect();

@@ -4,11 +4,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use crossbeam_channel::{Receiver, Sender, bounded};
+use standfast_format::AttemptId;
 
 use super::super::capture::Capturer;
 use super::super::commit::Work;
-use super::super::draft::Draft;
-use super::Frozen;
+use super::super::draft::{Draft, Order};
 use crate::error::{Error, Result};
 use crate::team::Team;
 
@@ -26,14 +26,18 @@ struct Taking {
 }
 
 impl UnderWay {
-    /// Makes work for the committer of a frozen state and the capturer that froze it.
-    pub(crate) fn start(frozen: Frozen, capturer: Capturer) -> (Work, Self) {
+    /// Makes work for the committer of what is left to take in, and the capturer that does it.
+    pub(crate) fn start(
+        order: Order,
+        capturer: Capturer,
+        take_in: impl FnOnce(&mut Capturer, Option<&Team>) -> Result<Draft> + Send + 'static,
+    ) -> (Work, Self) {
         let (back, receiver) = bounded(1);
         let taken = Arc::new(Taking::default());
-        let version = frozen.order.version;
+        let (version, attempt) = (order.version, order.attempt);
         let alone = capturer.agent_commits();
         let end = End { taken: Arc::clone(&taken) };
-        let work = move |team: Option<&Team>| take_in(frozen, capturer, team, &back, end);
+        let work = move |team: Option<&Team>| run(take_in, capturer, attempt, team, &back, end);
         (Work::Snapshot(version, Box::new(work), alone), Self { capturer: receiver, taken })
     }
 
@@ -62,15 +66,15 @@ impl Drop for End {
     }
 }
 
-fn take_in(
-    frozen: Frozen,
+fn run(
+    take_in: impl FnOnce(&mut Capturer, Option<&Team>) -> Result<Draft>,
     mut capturer: Capturer,
+    attempt: AttemptId,
     team: Option<&Team>,
     back: &Sender<Capturer>,
     end: End,
 ) -> Result<Draft> {
-    let attempt = frozen.order.attempt;
-    let taking = AssertUnwindSafe(|| capturer.take_in(frozen, team));
+    let taking = AssertUnwindSafe(|| take_in(&mut capturer, team));
     let draft = catch_unwind(taking).unwrap_or(Err(Error::Broken { what: "taking a snapshot in" }));
     drop(end);
     if draft.is_err() {

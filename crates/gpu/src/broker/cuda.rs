@@ -1,0 +1,133 @@
+//! Blocks through an NVIDIA device: each lane has a stream and buffers of its own.
+
+use super::engine::Engine;
+use super::{BLOCK_BYTES, LANE_BLOCKS, LANES};
+use crate::deflate::DeviceDeflate;
+use crate::device::{DeviceBuffer, DeviceSlice, Gpu, PinnedBuffer, Stream};
+use crate::error::Result;
+use crate::float::DeviceFloat;
+use crate::memory::Encoding;
+use crate::packed::Packed;
+
+const LANE_BYTES: usize = LANE_BLOCKS * BLOCK_BYTES;
+
+/// Two lanes through a device.
+pub struct CudaEngine {
+    gpu: Gpu,
+    lanes: Vec<Lane>,
+}
+
+struct Lane {
+    stream: Stream,
+    input: DeviceBuffer,
+    filled: usize,
+    /// Made when first wanted, and kept.
+    works: Vec<(Encoding, Work)>,
+    current: Option<usize>,
+    out: DeviceBuffer,
+    host: PinnedBuffer,
+}
+
+enum Work {
+    Float(DeviceFloat),
+    Deflate(DeviceDeflate),
+}
+
+impl CudaEngine {
+    /// With all its memory, but for what each codec needs.
+    pub fn new(gpu: &Gpu) -> Result<Self> {
+        let out_bytes =
+            DeviceFloat::out_bytes_max(LANE_BYTES).max(DeviceDeflate::out_bytes_max(LANE_BYTES));
+        let lane = || {
+            Ok(Lane {
+                stream: gpu.stream()?,
+                input: gpu.allocate("blocks to compress", LANE_BYTES)?,
+                filled: 0,
+                works: Vec::new(),
+                current: None,
+                out: gpu.allocate("compressed blocks", out_bytes)?,
+                host: gpu.pinned("compressed blocks", out_bytes)?,
+            })
+        };
+        let lanes = (0..LANES).map(|_| lane()).collect::<Result<_>>()?;
+        Ok(Self { gpu: gpu.clone(), lanes })
+    }
+}
+
+impl Engine for CudaEngine {
+    type Slot = PinnedBuffer;
+
+    fn slot(&self) -> Result<PinnedBuffer> {
+        self.gpu.pinned("a block", BLOCK_BYTES)
+    }
+
+    fn start(
+        &mut self,
+        lane: usize,
+        encoding: Encoding,
+        blocks: &mut [&mut PinnedBuffer],
+    ) -> Result<()> {
+        let lane = &mut self.lanes[lane];
+        lane.filled = blocks.len() * BLOCK_BYTES;
+        for (at, block) in blocks.iter().enumerate() {
+            let to = lane.input.slice().part(at * BLOCK_BYTES, BLOCK_BYTES);
+            // SAFETY: the broker leaves the slot alone until this lane has finished, which waits.
+            unsafe { lane.stream.queue_upload(block, to)? };
+        }
+        lane.current = lane.work(&self.gpu, encoding)?;
+        let (input, out) = (lane.input.first(lane.filled), lane.out.slice());
+        match lane.current {
+            Some(at) => lane.works[at].1.queue_encode(&lane.stream, input, out),
+            None => Ok(()),
+        }
+    }
+
+    fn finish(&mut self, lane: usize) -> Result<(Packed, &[u8])> {
+        let Lane { stream, input, filled, works, current, out, host } = &mut self.lanes[lane];
+        stream.wait()?;
+        let (packed, from) = match current {
+            Some(at) => (works[*at].1.packed(), out),
+            None => (Packed::new(vec![BLOCK_BYTES as u32; *filled / BLOCK_BYTES]), input),
+        };
+        let bytes = packed.bytes();
+        stream.download(from.first(bytes), &mut host[..bytes])?;
+        Ok((packed, &host[..bytes]))
+    }
+}
+
+impl Lane {
+    /// What encodes in this way; `None`: nothing does.
+    fn work(&mut self, gpu: &Gpu, encoding: Encoding) -> Result<Option<usize>> {
+        if let Some(at) = self.works.iter().position(|(known, _)| *known == encoding) {
+            return Ok(Some(at));
+        }
+        let work = match encoding {
+            Encoding::Raw => return Ok(None),
+            Encoding::Float(element) => Work::Float(DeviceFloat::new(gpu, element, LANE_BYTES)?),
+            Encoding::Deflate => Work::Deflate(DeviceDeflate::parts(gpu, LANE_BYTES)?),
+        };
+        self.works.push((encoding, work));
+        Ok(Some(self.works.len() - 1))
+    }
+}
+
+impl Work {
+    fn queue_encode(
+        &mut self,
+        stream: &Stream,
+        input: DeviceSlice<'_>,
+        out: DeviceSlice<'_>,
+    ) -> Result<()> {
+        match self {
+            Work::Float(float) => float.queue_encode(stream, input, out),
+            Work::Deflate(deflate) => deflate.queue_encode(stream, input, out),
+        }
+    }
+
+    fn packed(&self) -> Packed {
+        match self {
+            Work::Float(float) => float.packed(),
+            Work::Deflate(deflate) => deflate.packed(),
+        }
+    }
+}
