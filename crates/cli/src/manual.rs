@@ -281,7 +281,7 @@ pub(crate) const PAGES: &[Page] = &[
             ("mtti", "mean_s, low_s, high_s, failures (with --failure-log; 95 % interval)"),
             (
                 "plan",
-                "levels, efficiency, breakdown, group_k, group_m, ring_survival, codec, pool_bytes, global_bytes, mtti_s, background, sensitivity, notes",
+                "levels, efficiency, breakdown, group_k, group_m, ring_survival, codec, pool_bytes, ranks_per_node, global_bytes, mtti_s, background, sensitivity, notes",
             ),
         ],
     },
