@@ -11,7 +11,7 @@ mod isal;
 mod star;
 
 pub use arithmetic::{Speed, speeds};
-pub use star::{StarTime, star_time};
+pub use star::{StarTime, node_time, star_time};
 
 use std::time::Duration;
 
