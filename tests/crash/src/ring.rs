@@ -121,13 +121,13 @@ impl Ended {
         Self { status: output.status, lines, errors: text(&output.stderr) }
     }
 
-    /// The last checkpoint that it knows to be on the ring.
+    /// The newest checkpoint that it knows to be on the ring.
     pub fn durable(&self) -> u64 {
         let durable = self.lines.iter().filter_map(|line| match line {
             Line::Durable(version) => Some(*version),
             _ => None,
         });
-        durable.last().unwrap_or(0)
+        durable.max().unwrap_or(0)
     }
 }
 

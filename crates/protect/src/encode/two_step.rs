@@ -115,13 +115,12 @@ impl Move {
     }
 }
 
+/// A shard that could not be made, and why.
+type Lost = (Piece, Error);
+
 /// Tells keepers what they get: header and checksums of every shard. The tasks that are left to do,
 /// and the shards that nobody has made.
-fn hand_over(
-    comm: &dyn Comm,
-    moves: Vec<Move>,
-    made: &[Shard],
-) -> Result<(Vec<Task>, Vec<(Piece, Error)>)> {
+fn hand_over(comm: &dyn Comm, moves: Vec<Move>, made: &[Shard]) -> Result<(Vec<Task>, Vec<Lost>)> {
     let rank = comm.rank();
     let mut tasks: Vec<Task> = moves.iter().map(|shard| shard.task(0)).collect();
     let mut known: Vec<Option<Shard>> = moves
