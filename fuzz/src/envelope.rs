@@ -22,6 +22,10 @@ pub(crate) enum Sort {
     Image,
     SegmentHeader,
     SegmentIndex,
+    Identity,
+    Topology,
+    ShardHeader,
+    ShardTable,
 }
 
 impl Sort {
@@ -34,6 +38,17 @@ impl Sort {
             Sort::Image => b"SFIMAGE\0",
             Sort::SegmentHeader => b"SFSEGMT\0",
             Sort::SegmentIndex => b"SFINDEX\0",
+            Sort::Identity => b"SFIDENT\0",
+            Sort::Topology => b"SFRING\0\0",
+            Sort::ShardHeader => b"SFSHARD\0",
+            Sort::ShardTable => b"SFSHSUM\0",
+        }
+    }
+
+    fn version(self) -> u16 {
+        match self {
+            Sort::Topology | Sort::ShardHeader | Sort::ShardTable => 1,
+            _ => FORMAT_VERSION,
         }
     }
 }
@@ -59,7 +74,7 @@ pub(crate) fn open_footer(data: &[u8]) -> Option<Vec<u8>> {
 /// A body in a sound frame.
 pub(crate) fn seal(sort: Sort, body: &[u8]) -> Vec<u8> {
     let mut bytes = sort.mark().to_vec();
-    bytes.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
+    bytes.extend_from_slice(&sort.version().to_le_bytes());
     bytes.extend_from_slice(&[0; 6]);
     bytes.extend_from_slice(&(body.len() as u64).to_le_bytes());
     bytes.extend_from_slice(body);

@@ -9,18 +9,20 @@
 
 mod config;
 mod envelope;
+mod ring;
 mod sample;
 pub mod seed;
 mod whole_store;
 
 use standfast_format::{
     CodecKind, Drains, FilterKind, Image, Manifest, Pledge, SegmentFooter, SegmentHeader,
-    SegmentIndex, StoreHeader, name,
+    SegmentIndex, StoreHeader, StoreIdentity, name,
 };
 use standfast_reduce::{BlockDecoder, BlockEncoder, CodecSpec, FilterChoice, float};
 
 pub use config::config;
 use envelope::Sort;
+pub use ring::{shard, topology};
 pub use whole_store::whole_store;
 
 /// The store header.
@@ -37,6 +39,14 @@ pub fn drains(data: &[u8]) {
     if let Ok(drains) = Drains::decode(&bytes) {
         assert!(drains.since(drains.count).is_empty());
         assert_eq!(Drains::decode(&drains.encode()), Ok(drains));
+    }
+}
+
+/// The identity of a node's store.
+pub fn identity(data: &[u8]) {
+    let Some(bytes) = envelope::open(Sort::Identity, data) else { return };
+    if let Ok(identity) = StoreIdentity::decode(&bytes) {
+        assert!(StoreIdentity::decode(&identity.encode()) == Ok(identity));
     }
 }
 
@@ -110,6 +120,12 @@ pub fn names(data: &[u8]) {
     }
     if let Some((version, attempt)) = name::parse_pledge(text) {
         assert_eq!(name::pledge(version, attempt), text);
+    }
+    if let Some((version, attempt)) = name::parse_ring(text) {
+        assert_eq!(name::ring(version, attempt), text);
+    }
+    if let Some((version, attempt, place)) = name::parse_shard(text) {
+        assert_eq!(name::shard(version, attempt, place), text);
     }
     if let Some(id) = name::parse_segment(text) {
         assert_eq!(name::segment(id), text);

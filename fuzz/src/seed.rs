@@ -6,11 +6,13 @@
 use std::path::Path;
 
 use standfast_format::{
-    Arrival, CodecKind, Drains, SEGMENT_FOOTER_BYTES, SEGMENT_HEADER_BYTES, SegmentFooter, Version,
+    Arrival, CodecKind, Drains, SEGMENT_FOOTER_BYTES, SEGMENT_HEADER_BYTES, SegmentFooter,
+    StoreIdentity, Version,
 };
 use standfast_reduce::float;
 
 use crate::envelope::{AS_IT_IS, BODY, body};
+use crate::ring;
 use crate::sample::SAMPLE;
 
 /// Writes the seeds of a target, if somebody named a directory for them.
@@ -28,12 +30,18 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
     match target {
         "store_header" => framed(objects("store")),
         "drains" => drains_seeds(),
+        "identity" => framed([&*StoreIdentity([5; 16]).encode().leak()].into_iter()),
+        "topology" => framed(ring::topology_seeds().into_iter().map(|bytes| &*bytes.leak())),
+        "shard" => ring::shard_seeds(),
         "manifest" => framed(objects("manifests/")),
         "image" => framed(objects("images/")),
         "segment_header" => framed(objects("segments/").map(|b| &b[..SEGMENT_HEADER_BYTES])),
         "segment_index" => objects("segments/").flat_map(index_seeds).collect(),
         "segment_footer" => objects("segments/").flat_map(footer_seeds).collect(),
-        "names" => SAMPLE.objects.keys().map(|name| name.clone().into_bytes()).collect(),
+        "names" => {
+            let names = SAMPLE.objects.keys().map(|name| name.clone().into_bytes());
+            names.chain(ring::names().map(String::into_bytes)).collect()
+        }
         "block" => objects("segments/").flat_map(block_seeds).collect(),
         "float" => float_seeds(),
         "config" => config_seeds(),

@@ -40,6 +40,14 @@ impl Failure {
         Failure::Error { kind, message: message.into(), advice: None }
     }
 
+    /// What sort of failure, if it is one.
+    pub(crate) fn kind(&self) -> Option<Kind> {
+        match self {
+            Failure::Error { kind, .. } => Some(*kind),
+            Failure::ReaderGone | Failure::Interrupted => None,
+        }
+    }
+
     /// Adds what to do next.
     pub(crate) fn advise(self, next: impl Into<String>) -> Self {
         match self {

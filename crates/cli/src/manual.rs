@@ -95,6 +95,10 @@ pub(crate) const PAGES: &[Page] = &[
             ("standfast show", "the newest checkpoint"),
             ("standfast show 12", "a given one"),
             ("standfast show --writes", "how its bytes were written, by size"),
+            (
+                "standfast show --ring",
+                "groups, sectors, ring, and what each loss of nodes would cost; any node's store will do",
+            ),
         ],
         next: "standfast verify VERSION checks its data, standfast export VERSION --to DIR takes it out",
         json: &[
@@ -104,6 +108,19 @@ pub(crate) const PAGES: &[Page] = &[
             ),
             ("region", "rank, region, bytes, elem, pages, zero_pages, own_pages, old_pages, runs"),
             ("segment", "segment, bytes, slots, used_slots, origin (own, old, unreadable)"),
+            (
+                "ring",
+                "version, nodes, ranks, sectors, groups, k, m, worst_case, survives, member_bytes, shard_bytes",
+            ),
+            (
+                "node",
+                "node, name, sector, ranks, member_bytes, shards, shard_bytes, survived, sent_bytes",
+            ),
+            (
+                "group",
+                "sector, level, members, member_nodes, keepers, keeper_nodes, shard_bytes, whole_survived",
+            ),
+            ("loss", "nodes, survived (share of sets), sets, exact"),
             (
                 "writes",
                 "rank or node, side (pieces, writes), from, below (null: no bound), count, bytes, ns",
@@ -116,12 +133,26 @@ pub(crate) const PAGES: &[Page] = &[
             ("standfast verify", "everything, each segment read once"),
             ("standfast verify 12", "what checkpoint 12 needs"),
             ("standfast verify --quick", "all but the data; seconds for any size"),
+            ("standfast --stores '/local/{node}' verify", "stores of several nodes together"),
+            (
+                "standfast --stores '/local/{node}' verify --plan",
+                "what a restart from these stores would do: what is lost, what brings it back",
+            ),
         ],
         next: "a restart passes over damaged checkpoints by itself; standfast prune removes old ones",
         json: &[
             ("damage", "object, kind, what, count, checkpoints"),
             ("orphan", "object, bytes"),
             ("verdict", "ok, quick, checkpoints, sound, damaged, segments, bytes, seconds"),
+            (
+                "plan",
+                "version, level, stores, recovery (local, fast, impossible), groups, groups_lost",
+            ),
+            ("unusable", "object, what"),
+            ("make", "sector, level, what, rank, node, bytes, from"),
+            ("lost", "sector, level, ranks, shards, wanted"),
+            ("away", "nodes, needed (with their disks)"),
+            ("older", "version (null: none)"),
         ],
     },
     Page {

@@ -1,10 +1,12 @@
 //! From options and configuration to an existing store, opened for looking.
 //!
-//! Data: `--store`, `--job`, file and environment -> [`OpenJob`].
+//! Data: `--store`, `--stores`, `--job`, file and environment -> [`OpenJob`].
 //!
 //! Invariants:
 //! - Nothing is created: a directory that is not there is an error, and locks are taken only
 //!   where a store's header was read.
+
+mod nodes;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,7 +15,7 @@ use standfast::config::{Config, Loaded, Origin};
 use standfast::{Kind, Manifest, Version, location};
 use standfast_format::{StoreHeader, name};
 use standfast_restart::{Inventory, read_header};
-use standfast_store::{Lock, LockGuard, Store};
+use standfast_store::{Lock, LockGuard, Store, UnionStore};
 
 use crate::args::Global;
 use crate::failure::{Failure, Result};
@@ -25,7 +27,10 @@ pub(crate) struct OpenJob {
     /// Where it lies, as text.
     pub(crate) place: String,
     pub(crate) config: Config,
+    /// All of it: of the parts together where there are several.
     pub(crate) store: Arc<dyn Store>,
+    /// The stores that are looked at.
+    pub(crate) parts: Vec<Arc<dyn Store>>,
     pub(crate) header: StoreHeader,
 }
 
@@ -43,10 +48,54 @@ pub(crate) fn load(global: &Global) -> Result<Loaded> {
 pub(crate) fn open(global: &Global) -> Result<OpenJob> {
     let loaded = load(global)?;
     let mut config = loaded.config.clone();
+    if !global.stores.is_empty() {
+        return open_several(global, &loaded);
+    }
     if *loaded.origin("job") == Origin::Default {
         config.job = only_job(&config)?;
     }
     open_job(config)
+}
+
+/// Opens the stores of several nodes, as many as there are.
+fn open_several(global: &Global, loaded: &Loaded) -> Result<OpenJob> {
+    let mut places: Vec<String> = global.store.iter().cloned().collect();
+    for pattern in &global.stores {
+        places.extend(nodes::expand(pattern)?);
+    }
+    let mut jobs: Vec<OpenJob> = Vec::new();
+    for place in places {
+        let mut config = Config { store: place, ..loaded.config.clone() };
+        if let Some(first) = jobs.first() {
+            config.job.clone_from(&first.name);
+        } else if *loaded.origin("job") == Origin::Default {
+            config.job = only_job(&config)?;
+        }
+        match open_job(config) {
+            Ok(job) => jobs.push(job),
+            // A replacement's is empty, and that is what there is to see.
+            Err(failure) if failure.kind() == Some(Kind::Missing) => {}
+            Err(failure) => return Err(failure),
+        }
+    }
+    together(jobs, global)
+}
+
+fn together(mut jobs: Vec<OpenJob>, global: &Global) -> Result<OpenJob> {
+    let none = || {
+        let places = global.stores.join(", ");
+        Failure::new(Kind::Missing, format!("no store of a job in {places}"))
+            .advise("name the places with --stores, the job with --job")
+    };
+    if let Some(other) = jobs.iter().find(|other| other.header.id != jobs[0].header.id) {
+        let why = format!("{} and {} are of different runs", jobs[0].place, other.place);
+        return Err(Failure::new(Kind::Invalid, why));
+    }
+    let parts: Vec<Arc<dyn Store>> = jobs.iter().map(|job| Arc::clone(&job.store)).collect();
+    let places: Vec<String> = jobs.iter().map(|job| job.place.clone()).collect();
+    let first = if jobs.is_empty() { return Err(none()) } else { jobs.swap_remove(0) };
+    let store = Arc::new(UnionStore::new(parts.clone()));
+    Ok(OpenJob { place: places.join(", "), store, parts, ..first })
 }
 
 /// Opens the store of a configured job.
@@ -59,7 +108,8 @@ pub(crate) fn open_job(config: Config) -> Result<OpenJob> {
     }
     let store = location::open_job(&config)?;
     let header = read_header(&*store)?;
-    Ok(OpenJob { name: config.job.clone(), place, config, store, header })
+    let parts = vec![Arc::clone(&store)];
+    Ok(OpenJob { name: config.job.clone(), place, config, store, parts, header })
 }
 
 impl OpenJob {

@@ -18,6 +18,6 @@ mod publish;
 mod relocate;
 
 pub use error::{Error, Result};
-pub use failpoint::FAILPOINTS;
+pub use failpoint::{FAILPOINTS, RING_FAILPOINTS};
 pub use publish::{Draft, Order, Part, Published, Publisher, Unpublished, refresh};
 pub use relocate::{Moved, relocate};

@@ -152,7 +152,7 @@ impl Job {
             keep: config.keep,
             node: location::node(config),
         };
-        let ring = team.agree(ring::topology(&team, config, &stores))?.map(Arc::new);
+        let ring = team.agree(ring::protection(&team, config, &stores))?;
         let settings =
             CommitSettings { publisher, board: Arc::clone(&board), stores: stores.clone(), ring };
         let mut capturer = Capturer::new(config, Arc::clone(&store), &header, &team);

@@ -50,7 +50,7 @@ mod progress;
 mod protected;
 mod report;
 mod restart;
-mod ring;
+pub mod ring;
 mod stores;
 mod team;
 
@@ -60,5 +60,5 @@ pub use progress::Progress;
 pub use protected::{Element, Protected, ReadGuard, WriteGuard};
 pub use report::{Report, human_bytes, human_ns, survives};
 pub use restart::Restarted;
-pub use standfast_commit::{FAILPOINTS, prune};
+pub use standfast_commit::{FAILPOINTS, RING_FAILPOINTS, prune};
 pub use standfast_format::{Image, Kind, Level, Manifest, Rank, Retry, Stats, Version};

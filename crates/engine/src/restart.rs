@@ -20,6 +20,7 @@ use standfast_restart::{Inventory, MemorySink, Rebuild, read_image};
 use standfast_store::Lock;
 
 use crate::arrive::{Arrival, eager_note};
+use crate::config;
 use crate::device::RegionSink;
 use crate::error::{Error, Result};
 use crate::exchange::{Exchange, Source};
@@ -84,6 +85,8 @@ impl Job {
                 Ok(Back { unclaimed, notes }) => {
                     return Ok(Restarted { version, passed_over, unclaimed, notes });
                 }
+                // Nobody else can be asked.
+                Err(error @ Error::Comm(_)) => return Err(error),
                 Err(error) if passable(&core.team, &error)? => {
                     passed_over.push((format!("checkpoint {version}"), error.to_string()));
                 }
@@ -113,19 +116,19 @@ impl Job {
             Arrival::Begun(back) => return Ok(back),
             Arrival::None(why) => why,
         };
-        let unclaimed = self.read_back_eagerly(core, manifest)?;
-        let notes = why_eager.iter().map(|why| eager_note(why)).collect();
-        Ok(Back { unclaimed, notes })
+        let mut back = self.read_back_eagerly(core, manifest)?;
+        back.notes.extend(why_eager.iter().map(|why| eager_note(why)));
+        Ok(back)
     }
 
     /// Fills memory before it returns; ranks hand each other the pages that they keep for others.
-    fn read_back_eagerly(&self, core: &mut Core, manifest: &Manifest) -> Result<Vec<String>> {
+    fn read_back_eagerly(&self, core: &mut Core, manifest: &Manifest) -> Result<Back> {
         let team = &core.team;
         let (rank, size) = (team.rank(), team.size());
         let threads = self.restart_threads(size);
         // The same on all ranks.
         check_ranks(manifest, size)?;
-        ring::rebuild(team, &*self.store, &self.stores, manifest)?;
+        let rebuilt = ring::rebuild(team, &*self.store, &self.stores, manifest)?;
         let holders = self.stores.holders(team, &*self.store, manifest)?;
         let image = holders.image(team, &*self.store, manifest)?;
         let owner_of = |segment: &SegmentRef| holders.reader_of(segment);
@@ -173,8 +176,13 @@ impl Job {
         team.agree(own.and(fetched).and(sink.finish()))?;
         drop(sink);
         drop(exchange);
-        core.restored(rebuild);
-        Ok(unclaimed)
+        match self.config().config.ring {
+            // Shards are made of what a rank's own store has: the next checkpoint leans on nothing
+            // that lies elsewhere.
+            config::Ring::Auto if !holders.are_at_home(manifest) => core.distrust(manifest),
+            _ => core.restored(rebuild),
+        }
+        Ok(Back { unclaimed, notes: rebuilt.notes() })
     }
 
     /// Size of a region of this rank in a checkpoint.

@@ -262,6 +262,11 @@ impl Stores {
         self.of.iter().enumerate().filter_map(own).collect()
     }
 
+    /// Whether a rank has the same store as this one.
+    pub(crate) fn is_here(&self, rank: usize) -> bool {
+        self.of.get(rank) == Some(&self.own())
+    }
+
     fn is_leader(&self) -> bool {
         self.leaders[self.own()] == self.rank
     }
@@ -420,6 +425,17 @@ impl Holders<'_> {
             _ if has(&self.stores.own()) => *rank,
             _ => leaders[stores[0]],
         }
+    }
+
+    /// Whether every segment is in the store of the rank that wrote it.
+    pub(crate) fn are_at_home(&self, manifest: &Manifest) -> bool {
+        let Stores { of, .. } = self.stores;
+        self.stores.are_one()
+            || manifest.segments.iter().all(|segment| {
+                let (home, stores) =
+                    (of.get(segment.rank.0 as usize), self.segments.get(&segment.id));
+                home.zip(stores).is_some_and(|(home, stores)| stores.contains(home))
+            })
     }
 
     /// This rank's image, from its own store or from whoever has it. Fails at once only when ranks

@@ -75,16 +75,18 @@ pub enum Error {
     },
     /// More is lost than the shards that are left can bring back.
     #[error(
-        "{group}: {lost} members are lost and {shards} shards are left; \
-         that brings back {shards} at most"
+        "{group}: the bytes of {} are lost and {shards} of its {m} shards are left; {} more of \
+         what its nodes held must come back", ranks(lost), lost.len().saturating_sub(*shards).max(1)
     )]
     NotEnough {
         /// Whose members.
         group: GroupId,
-        /// Members that are lost.
-        lost: usize,
+        /// The ranks whose bytes are lost, more than there are shards.
+        lost: Vec<usize>,
         /// Shards that can be used.
         shards: usize,
+        /// Shards that there were.
+        m: usize,
     },
     /// A rebuilt piece is not what was encoded.
     #[error("{piece} was rebuilt and is not what was encoded")]
@@ -92,6 +94,18 @@ pub enum Error {
         /// What was rebuilt.
         piece: Piece,
     },
+}
+
+/// "rank 3", "ranks 3, 4 and 9".
+fn ranks(all: &[usize]) -> String {
+    match all {
+        [one] => format!("rank {one}"),
+        [first @ .., last] => {
+            let first: Vec<String> = first.iter().map(usize::to_string).collect();
+            format!("ranks {} and {last}", first.join(", "))
+        }
+        [] => "no rank".into(),
+    }
 }
 
 impl Error {

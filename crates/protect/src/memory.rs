@@ -62,7 +62,9 @@ impl Source for Memory {
 
 impl Sink for Memory {
     fn begin(&mut self, piece: Piece, bytes: u64, head: &[u8]) -> std::result::Result<(), Outside> {
-        let mut file = Vec::new();
+        // What there was is void; its memory is not, and new memory costs more than the arithmetic.
+        let mut file = self.remove(piece).unwrap_or_default();
+        file.clear();
         file.try_reserve_exact(usize::try_from(bytes)?)?;
         file.extend_from_slice(head);
         lock(&self.open).insert(piece, file);
@@ -78,12 +80,15 @@ impl Sink for Memory {
     fn end(&mut self, piece: Piece, tail: &[u8]) -> std::result::Result<(), Outside> {
         let mut bytes = lock(&self.open).remove(&piece).ok_or("the piece was not begun")?;
         bytes.extend_from_slice(tail);
-        debug_assert_eq!(bytes.len(), bytes.capacity(), "as long as was said");
         self.put(piece, bytes);
         Ok(())
     }
 
     fn abandon(&mut self, piece: Piece) {
         lock(&self.open).remove(&piece);
+    }
+
+    fn forget(&mut self, piece: Piece) {
+        self.remove(piece);
     }
 }

@@ -30,6 +30,11 @@ impl Scheme {
         }
     }
 
+    /// The name with what it stores.
+    pub(super) fn label(&self) -> String {
+        format!("{}, {:.2} x", self.name(), self.storage())
+    }
+
     /// Bytes stored for every byte of checkpoint, itself included.
     pub(super) fn storage(&self) -> f64 {
         match self {

@@ -6,6 +6,8 @@
 use std::fmt;
 
 use serde::Serialize;
+use standfast_model::plot::{Axis, Body, Chart, Line};
+use standfast_model::ring::Bursts;
 
 use super::schemes::Scheme;
 use super::sets::Loss;
@@ -25,11 +27,14 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 8)]
     k: usize,
     /// Nodes (or modules) lost at once
-    #[arg(long, value_delimiter = ',', default_values_t = [1, 2, 4, 8, 16])]
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 2, 3, 4, 5, 6, 7, 8, 12, 16])]
     lost: Vec<usize>,
     /// Neighbouring nodes that fail together
     #[arg(long, value_delimiter = ',', default_values_t = [1, 3])]
     modules: Vec<usize>,
+    /// Nodes (or modules) that an incident takes on the average
+    #[arg(long, default_value_t = 1.2)]
+    per_incident: f64,
     /// Sets drawn where there are too many for all
     #[arg(long, default_value_t = 1000)]
     samples: usize,
@@ -61,6 +66,26 @@ impl fmt::Display for Point {
     }
 }
 
+#[derive(Serialize)]
+struct Incident {
+    scheme: String,
+    storage: f64,
+    nodes: usize,
+    module: usize,
+    per_incident: f64,
+    fatal: f64,
+}
+
+impl fmt::Display for Incident {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:<14} {:.2} bytes/byte, {:>5} nodes, modules of {}: an incident of {} on the average is fatal with {:.6}",
+            self.scheme, self.storage, self.nodes, self.module, self.per_incident, self.fatal
+        )
+    }
+}
+
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     anyhow::ensure!(args.k >= 2, "groups have at least two members");
     anyhow::ensure!(args.modules.iter().all(|module| *module > 0), "modules have nodes");
@@ -71,19 +96,65 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             Scheme::Partner,
             Scheme::Localized { k: args.k },
             Scheme::ring(nodes, args.k, 1)?,
-            Scheme::Xor { k: args.k },
+            // As many bytes as the ring with one shard.
+            Scheme::Xor { k: args.k + 1 },
         ];
         for &module in &args.modules {
+            let mut lines: Vec<Line> = schemes
+                .iter()
+                .map(|scheme| Line { label: scheme.label(), points: vec![(0.0, 0.0)] })
+                .collect();
             for &lost in args.lost.iter().filter(|lost| **lost * module <= nodes / 2) {
                 let loss = Loss { nodes, lost, module };
                 let fatal = measure(args, &schemes, loss)?;
                 // At twice the bytes: the ring, partners and LWC.
                 best &= fatal[1..3].iter().all(|other| fatal[0] <= *other);
+                for (line, fatal) in lines.iter_mut().zip(&fatal) {
+                    line.points.push((lost as f64, *fatal));
+                }
             }
+            incidents(args, (nodes, module), &schemes, &lines)?;
+            draw(args, (nodes, module), lines)?;
         }
     }
     args.report.claim(NAME, "at twice the bytes the ring is fatal least often", best);
     table_two(args)
+}
+
+/// The chance that an incident is fatal, where it takes a number of nodes (or modules) that falls
+/// geometrically: what a scheme comes to in a job's life.
+fn incidents(
+    args: &Args,
+    (nodes, module): (usize, usize),
+    schemes: &[Scheme],
+    lines: &[Line],
+) -> anyhow::Result<()> {
+    let bursts = Bursts::geometric(args.per_incident)?;
+    for (scheme, line) in schemes.iter().zip(lines) {
+        let fatal_of = |lost: usize| {
+            let above = line.points.iter().find(|(counted, _)| *counted >= lost as f64);
+            above.map_or(1.0, |(_, fatal)| *fatal)
+        };
+        let chances = bursts.chances().iter().zip(1..);
+        let fatal = chances.map(|(chance, lost)| chance * fatal_of(lost)).sum();
+        let (scheme, storage) = (scheme.name(), scheme.storage());
+        let per_incident = args.per_incident;
+        args.report.point(NAME, &Incident { scheme, storage, nodes, module, per_incident, fatal });
+    }
+    Ok(())
+}
+
+fn draw(args: &Args, (nodes, module): (usize, usize), lines: Vec<Line>) -> anyhow::Result<()> {
+    let most =
+        lines.iter().flat_map(|line| &line.points).map(|(lost, _)| *lost).fold(1.0, f64::max);
+    let what = if module == 1 { "nodes".to_owned() } else { format!("modules of {module} nodes") };
+    args.report.draw(&Chart {
+        name: format!("tolerance-{nodes}-modules-{module}"),
+        title: format!("Losses of {what} that are fatal, {nodes} nodes, k = {}", args.k),
+        x: Axis::linear(&format!("{what} lost at once"), 0.0, most),
+        y: Axis::linear("share of sets that are fatal", 0.0, 1.05),
+        body: Body::Lines(lines),
+    })
 }
 
 /// The share of sets that are fatal, by scheme.

@@ -10,7 +10,7 @@
 //!
 //! This package holds what the worker and the tests share; the tests are in `tests/`:
 //! `failpoints` (a kill at every named point), `instants` (a kill at any time), `agent` (ranks and the
-//! node's agent killed at any time), `power` (the
+//! node's agent killed at any time), `ring` (nodes lost with their disks), `power` (the
 //! file system goes down), `limits` (full, read-only, locked and newer stores), `planted`.
 //!
 //! Settings of a longer run, read from the environment:
@@ -20,11 +20,13 @@
 //! - `STANDFAST_TEST_SEED=n`: where the random instants and contents come from.
 
 pub mod checker;
+pub mod die;
 pub mod life;
 pub mod mount;
 pub mod node;
 pub mod program;
 pub mod report;
+pub mod ring;
 
 /// A number from the environment, for longer runs and for repeating one.
 pub fn setting(name: &str, usual: u64) -> u64 {

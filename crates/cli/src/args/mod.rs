@@ -32,6 +32,9 @@ pub(crate) struct Global {
     /// Directory or URL below which every job has its store
     #[arg(long, global = true, value_name = "DIR|URL", help_heading = "Global options")]
     pub(crate) store: Option<String>,
+    /// Stores of nodes, looked at together (may be given several times); {node} stands for any name
+    #[arg(long, global = true, value_name = "DIR", help_heading = "Global options")]
+    pub(crate) stores: Vec<String>,
     /// Name of the job; may be left out where the store holds only one
     #[arg(long, global = true, value_name = "NAME", help_heading = "Global options")]
     pub(crate) job: Option<String>,
@@ -124,6 +127,9 @@ pub(crate) struct ShowArgs {
     /// How its bytes were written: by size, their share of count, bytes and time
     #[arg(long)]
     pub(crate) writes: bool,
+    /// Groups, sectors and ring that protect it, and what each loss of nodes would cost
+    #[arg(long, conflicts_with = "writes")]
+    pub(crate) ring: bool,
 }
 
 /// Arguments of `verify`.
@@ -135,6 +141,9 @@ pub(crate) struct VerifyArgs {
     /// Check names, lengths, digests and references, but read no data
     #[arg(long)]
     pub(crate) quick: bool,
+    /// Print what a restart from these stores would do: what is lost, what brings it back
+    #[arg(long)]
+    pub(crate) plan: bool,
 }
 
 /// Arguments of `diff`.

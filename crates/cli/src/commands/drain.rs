@@ -64,7 +64,12 @@ pub(crate) fn drain(global: &Global, args: &DrainArgs, output: &Output) -> Resul
 /// Brings a checkpoint back from global storage.
 pub(crate) fn fetch(global: &Global, args: &FetchArgs, output: &Output) -> Result<ExitCode> {
     let loaded = place::load(global)?;
-    let source = Global { store: Some(args.from.clone()), job: global.job.clone(), ..*global };
+    let source = Global {
+        store: Some(args.from.clone()),
+        stores: Vec::new(),
+        job: global.job.clone(),
+        ..*global
+    };
     let source = place::open(&source)?;
     let config = standfast::config::Config { job: source.name.clone(), ..loaded.config };
     let local = location::open_job(&config)?;

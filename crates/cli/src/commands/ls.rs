@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use serde_json::json;
 use standfast::config::Origin;
-use standfast::{Manifest, human_bytes};
+use standfast::{Manifest, human_bytes, ring};
 use standfast_restart::Inventory;
 
 use crate::args::Global;
@@ -19,6 +19,11 @@ use crate::place::{self, OpenJob};
 /// Lists one job, or all of the place.
 pub(crate) fn run(global: &Global, output: &Output) -> Result<ExitCode> {
     let loaded = place::load(global)?;
+    if !global.stores.is_empty() {
+        let job = place::open(global)?;
+        list(&job, &job.inventory()?, output)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     if *loaded.origin("job") != Origin::Default {
         let job = place::open_job(loaded.config)?;
         list(&job, &job.inventory()?, output)?;
@@ -58,7 +63,7 @@ fn list(job: &OpenJob, inventory: &Inventory, output: &Output) -> Result<()> {
     let mut rows = Vec::new();
     for (at, manifest) in inventory.checkpoints.iter().enumerate() {
         record(job, manifest, at == 0, output)?;
-        rows.push(row(manifest, at == 0));
+        rows.push(row(job, manifest, at == 0));
     }
     output.table(&COLUMNS, rows)?;
     if inventory.checkpoints.is_empty() && inventory.damaged.is_empty() {
@@ -98,14 +103,14 @@ const COLUMNS: [Column; 9] = [
     Column("", Align::Left),
 ];
 
-fn row(manifest: &Manifest, newest: bool) -> Vec<String> {
+fn row(job: &OpenJob, manifest: &Manifest, newest: bool) -> Vec<String> {
     let captured = manifest.stats.captured_bytes;
     let stored = stored_bytes(manifest);
     vec![
         manifest.version.to_string(),
         moment::local(manifest.taken_ns),
         moment::age(manifest.taken_ns),
-        manifest.level.to_string(),
+        ring::level(&*job.store, manifest).to_string(),
         manifest.ranks.to_string(),
         human_bytes(captured),
         human_bytes(stored),
@@ -126,7 +131,7 @@ fn record(job: &OpenJob, manifest: &Manifest, newest: bool, output: &Output) -> 
             "newest": newest,
             "taken": moment::local(manifest.taken_ns),
             "taken_ns": manifest.taken_ns,
-            "level": manifest.level,
+            "level": ring::level(&*job.store, manifest),
             "ranks": manifest.ranks,
             "captured_bytes": captured,
             "stored_bytes": stored,

@@ -8,13 +8,13 @@ use std::collections::HashMap;
 use std::process::ExitCode;
 
 use serde_json::json;
-use standfast::{Image, Manifest, Report, human_bytes, survives};
+use standfast::{Image, Kind, Manifest, Report, human_bytes, survives};
 use standfast_format::{
     RegionImage, Run, SEGMENT_HEADER_BYTES, SegmentHeader, SegmentId, SegmentRef, name,
 };
 use standfast_restart::read_image;
 
-use super::writes;
+use super::{ring, writes};
 use crate::args::{Global, ShowArgs};
 use crate::escape;
 use crate::failure::Result;
@@ -46,6 +46,10 @@ pub(crate) fn run(global: &Global, args: &ShowArgs, output: &Output) -> Result<E
     let _lock = job.lock()?;
     let inventory = job.inventory()?;
     let manifest = place::choose(&inventory, args.version)?;
+    if args.ring {
+        ring::show(&job, manifest, output)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     if args.writes {
         let first = manifest.images.first();
         let image = first.and_then(|image| read_image(&*job.store, manifest, image.rank).ok());
@@ -58,15 +62,31 @@ pub(crate) fn run(global: &Global, args: &ShowArgs, output: &Output) -> Result<E
         .iter()
         .map(|segment| (segment.id, origin(&job, manifest, segment)))
         .collect();
-    let images = manifest
-        .images
-        .iter()
-        .map(|image| read_image(&*job.store, manifest, image.rank))
-        .collect::<std::result::Result<Vec<Image>, _>>()?;
+    let images = images(&job, manifest, output)?;
     summary(&job, manifest, images.first(), output)?;
     regions(&images, &origins, output)?;
     segments(manifest, &images, &origins, output)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The images of all ranks, or of those whose stores are looked at.
+fn images(job: &OpenJob, manifest: &Manifest, output: &Output) -> Result<Vec<Image>> {
+    let mut images = Vec::new();
+    let mut elsewhere = 0;
+    let is_part = job.store.open(name::IDENTITY).is_ok();
+    for image in &manifest.images {
+        match read_image(&*job.store, manifest, image.rank) {
+            Ok(image) => images.push(image),
+            Err(error) if is_part && error.kind() == Kind::Missing => elsewhere += 1,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    if elsewhere > 0 {
+        output.remark(format_args!(
+            "images of {elsewhere} ranks are not here: give the stores of other nodes with --stores"
+        ));
+    }
+    Ok(images)
 }
 
 fn origin(job: &OpenJob, manifest: &Manifest, segment: &SegmentRef) -> Origin {
@@ -92,7 +112,8 @@ fn summary(
     output: &Output,
 ) -> Result<()> {
     let page_bytes = image.map_or(4096, |image| image.page_bytes);
-    let report = Report::of(manifest, page_bytes);
+    let level = standfast::ring::level(&*job.store, manifest);
+    let report = Report { level, ..Report::of(manifest, page_bytes) };
     output.record(
         "checkpoint",
         json!({
@@ -101,9 +122,9 @@ fn summary(
             "sequence": manifest.sequence,
             "taken": moment::local(manifest.taken_ns),
             "taken_ns": manifest.taken_ns,
-            "level": manifest.level,
+            "level": level,
             "ranks": manifest.ranks,
-            "survives": survives(manifest.level),
+            "survives": survives(level),
             "page_bytes": page_bytes,
             "hash": image.map(|image| image.hash.name()),
             "stats": manifest.stats,

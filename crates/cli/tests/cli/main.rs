@@ -9,4 +9,5 @@ mod fixture;
 mod looking;
 mod planning;
 mod prune;
+mod ring;
 mod run;

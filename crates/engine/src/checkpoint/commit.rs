@@ -30,7 +30,6 @@ use standfast_agent::StreamPlace;
 use standfast_commit::prune::Keep;
 use standfast_commit::{Part, Published, Publisher, Unpublished, failpoint, refresh};
 use standfast_format::{Level, RegionImage, SegmentId, SegmentRef, Stats, Tally, Version};
-use standfast_protect::Topology;
 use standfast_restart::Inventory;
 use standfast_store::keep_signals_away;
 
@@ -41,7 +40,7 @@ use super::told::{Holdings, Told};
 use crate::error::{Error, Result};
 use crate::progress::{Board, Progress};
 use crate::report::Report;
-use crate::ring;
+use crate::ring::{self, Protection};
 use crate::stores::Stores;
 use crate::team::Team;
 
@@ -69,7 +68,7 @@ pub(crate) struct CommitSettings {
     pub(crate) board: Arc<Board>,
     pub(crate) stores: Stores,
     /// Where the nodes of the job are protected.
-    pub(crate) ring: Option<Arc<Topology>>,
+    pub(crate) ring: ring::Protection,
 }
 
 /// A draft whose segments are durable, or could not be made so.
@@ -283,7 +282,11 @@ impl CommitSettings {
         let mut outcome =
             catch_unwind(committing).unwrap_or(Err(Error::Broken { what: "committing" }));
         let level = match &mut outcome {
-            Ok(committed) => self.protect(team, version, inventory, &mut committed.report.notes),
+            Ok(committed) => {
+                let level = self.protect(team, version, inventory, &mut committed.report.notes);
+                committed.report.level = level;
+                level
+            }
             Err(_) => Level::Local,
         };
         self.settled(version, begun, level, outcome)
@@ -298,16 +301,25 @@ impl CommitSettings {
         inventory: &Inventory,
         notes: &mut Vec<String>,
     ) -> Level {
-        let (Some(topology), Ok(manifest)) = (&self.ring, inventory.checkpoint(version)) else {
-            return Level::Local;
+        let topology = match &self.ring {
+            Protection::On(topology) => topology,
+            Protection::Off => return Level::Local,
+            Protection::Unable(why) => {
+                notes.push(format!("it does not survive the loss of a node: {why}"));
+                return Level::Local;
+            }
         };
+        let Ok(manifest) = inventory.checkpoint(version) else { return Level::Local };
         self.board.set(version, Progress::Reached(Level::Local));
         let encoding = AssertUnwindSafe(|| {
             ring::protect(team, &*self.publisher.store, &self.stores, topology, manifest)
         });
         let encoded = catch_unwind(encoding).unwrap_or(Err(Error::Broken { what: "encoding" }));
         match encoded {
-            Ok(()) => Level::Ring,
+            Ok(survives) => {
+                notes.push(survives);
+                Level::Ring
+            }
             Err(error) => {
                 notes.push(format!("it does not survive the loss of a node: {error}"));
                 Level::Local

@@ -191,7 +191,7 @@ pub struct Config {
     pub global: String,
     /// Whether shards of checkpoints are kept on other nodes.
     pub ring: Ring,
-    /// Members of a group on the ring.
+    /// Members of a group on the ring; 0: by the number of nodes.
     pub ring_group: usize,
     /// Shards of a group; 0: as many as members.
     pub ring_shards: usize,
@@ -550,17 +550,20 @@ pub const KEYS: &[Key] = &[
     },
     Key {
         name: "ring_group",
-        help: "Members of a group on the ring",
-        default: "4",
+        help: "Members of a group on the ring, or auto: by the number of nodes, 4 for most jobs",
+        default: "auto",
         set: |config, text| {
-            config.ring_group = member_count(text, 1)?;
+            config.ring_group = if text == "auto" { 0 } else { member_count(text, 1)? };
             Ok(())
         },
-        show: |config| config.ring_group.to_string(),
+        show: |config| match config.ring_group {
+            0 => "auto".into(),
+            members => members.to_string(),
+        },
     },
     Key {
         name: "ring_shards",
-        help: "Shards of a group, at most its members; 0: as many",
+        help: "Shards of a group, at most its members; 0: as many. Fewer are kept where disks are too full",
         default: "0",
         set: |config, text| {
             config.ring_shards = member_count(text, 0)?;

@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use standfast_format::Manifest;
-use standfast_protect::topology::{GroupId, Piece};
-use standfast_protect::{Outside, Shard, Sink, Source, Topology};
+use standfast_protect::topology::Piece;
+use standfast_protect::{Outside, Shard, Sink, Source, Stamp, Topology};
 use standfast_store::{ObjectReader, ObjectWriter, Store};
 
 use super::files;
@@ -50,10 +50,23 @@ impl<'a> Pieces<'a> {
         }
     }
 
-    /// Opens a shard of so many bytes; `None` if it cannot be used.
-    pub(super) fn shard(&self, group: GroupId, index: u32, bytes: u64) -> Option<Shard> {
+    /// Opens a shard of so many bytes, or tells why it cannot be used: also one that is whole, but
+    /// of another checkpoint or group than its name says.
+    pub(super) fn shard(&self, piece: Piece, bytes: u64) -> Result<Shard, String> {
         let mut own = Self::new(self.store, self.manifest, self.topology);
-        Shard::open(bytes, |at, into| own.read(Piece { group, index }, at, into)).ok()
+        let shard = Shard::open(bytes, |at, into| own.read(piece, at, into))
+            .map_err(|error| error.to_string())?;
+        let Stamp { job, version, attempt } = shard.header.stamp;
+        if job != self.manifest.job {
+            return Err("it is of another job".into());
+        }
+        if (version, attempt) != (self.manifest.version, self.manifest.attempt) {
+            return Err(format!("it is of an attempt at checkpoint {version}, not of this one"));
+        }
+        if shard.piece() != piece {
+            return Err(format!("it is {}, not {piece}", shard.piece()));
+        }
+        Ok(shard)
     }
 
     fn read_object(&mut self, name: &str, at: u64, into: &mut [u8]) -> Result<(), Outside> {
@@ -145,5 +158,12 @@ impl Sink for Pieces<'_> {
     fn abandon(&mut self, piece: Piece) {
         // A writer that is dropped leaves nothing.
         self.making.remove(&piece);
+    }
+
+    fn forget(&mut self, piece: Piece) {
+        for (name, _) in self.objects(piece, 0) {
+            // One that stays is pruned with its checkpoint.
+            let _ = self.store.remove(&name);
+        }
     }
 }

@@ -128,10 +128,15 @@ impl Member {
     }
 
     pub(crate) fn restart(&self) -> Result<u64> {
+        Ok(self.restart_with_notes()?.0)
+    }
+
+    pub(crate) fn restart_with_notes(&self) -> Result<(u64, Vec<String>)> {
         self.field.write().fill(0xdead);
-        let step = self.job.restart(None)?.version.0;
+        let restarted = self.job.restart(None)?;
+        let step = restarted.version.0;
         let expected = contents(self.rank, step);
         assert!(self.field.read()[..] == expected[..], "rank {}: wrong data", self.rank);
-        Ok(step)
+        Ok((step, restarted.notes))
     }
 }

@@ -26,6 +26,27 @@ use transfer::Transfer;
 use crate::bounds::at_least_one;
 use crate::error::{ModelError, Result};
 
+/// Nodes that an incident takes down on the average, where nobody has counted.
+const NODES_PER_INCIDENT: f64 = 1.2;
+/// Share of incidents that groups of the usual size survive.
+const SURVIVAL: f64 = 0.9999;
+/// The usual size, and the largest: 98 % of the incidents that the paper counted took fewer nodes.
+const GROUP_USUAL: u64 = 4;
+const GROUP_MAX: u64 = 16;
+
+/// The size of groups for a job of so many nodes that nobody has told more of, with as many shards
+/// as members: the usual one or larger, until nearly all incidents are survived, but two groups
+/// wherever there are two nodes.
+pub fn usual_group(nodes: u64) -> u64 {
+    let largest = (nodes / 2).clamp(1, GROUP_MAX);
+    let least = GROUP_USUAL.min(largest);
+    let bursts = Bursts::geometric(NODES_PER_INCIDENT).expect("a sound mean");
+    let survives = |k: &u64| {
+        Groups::new(nodes, *k, *k).is_ok_and(|groups| bursts.survival(&groups) >= SURVIVAL)
+    };
+    (least..=largest).find(survives).unwrap_or(largest)
+}
+
 /// Groups of nodes with shards on the next group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Groups {
@@ -182,6 +203,16 @@ mod tests {
                 assert!((ours - seen).abs() < 1e-9, "{nodes} {k} {m} {failures}: {ours} {seen}");
             }
         }
+    }
+
+    #[test]
+    fn the_usual_group_leaves_two_groups_and_suffices() {
+        assert_eq!([1, 2, 3, 4, 6, 7].map(usual_group), [1, 1, 1, 2, 3, 3]);
+        for nodes in [8, 13, 64, 1000, 10_000] {
+            let k = usual_group(nodes);
+            assert!((GROUP_USUAL..=GROUP_MAX).contains(&k) && 2 * k <= nodes, "{nodes}: {k}");
+        }
+        assert_eq!(usual_group(10_000), GROUP_USUAL);
     }
 
     #[test]

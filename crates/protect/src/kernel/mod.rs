@@ -204,9 +204,20 @@ impl Combine {
 /// # Panics
 /// Unless both have one length.
 pub fn add(sum: &mut [u8], bytes: &[u8]) {
-    // A product with one: in vectors as wide as the processor has them.
-    static ONE: OnceLock<Combine> = OnceLock::new();
-    ONE.get_or_init(|| Combine::factor(1)).add(&mut [sum], &[bytes]);
+    add_all(sum, &[bytes]);
+}
+
+/// Adds several in one pass.
+///
+/// # Panics
+/// Unless all have one length.
+pub fn add_all(sum: &mut [u8], parts: &[&[u8]]) {
+    // Products with one: in vectors as wide as the processor has them.
+    static ONES: [OnceLock<Combine>; COLUMNS] = [const { OnceLock::new() }; COLUMNS];
+    for parts in parts.chunks(COLUMNS) {
+        let ones = || Combine::new(&Matrix::new(1, parts.len(), |_, _| 1));
+        ONES[parts.len() - 1].get_or_init(ones).add(&mut [&mut *sum], parts);
+    }
 }
 
 #[cfg(test)]

@@ -15,6 +15,14 @@ unsafe extern "C" {
         sources: *mut *mut c_uchar,
         out: *mut *mut c_uchar,
     );
+    fn gf_vect_mad(
+        bytes: c_int,
+        columns: c_int,
+        column: c_int,
+        tables: *mut c_uchar,
+        source: *mut c_uchar,
+        out: *mut c_uchar,
+    ) -> c_int;
 }
 
 /// A matrix made ready for ISA-L.
@@ -39,6 +47,24 @@ impl Encoder {
             );
         }
         Self { rows, columns, tables }
+    }
+
+    /// `out += factor * source`, of a matrix of one cell.
+    pub(super) fn multiply_add(&self, out: &mut [u8], source: &[u8]) {
+        assert!((self.rows, self.columns) == (1, 1) && out.len() == source.len());
+        // SAFETY: two buffers of that length and the tables of one cell; the library only reads
+        // source and tables.
+        let refused = unsafe {
+            gf_vect_mad(
+                out.len() as c_int,
+                1,
+                0,
+                self.tables.as_ptr().cast_mut(),
+                source.as_ptr().cast_mut(),
+                out.as_mut_ptr(),
+            )
+        };
+        assert_eq!(refused, 0, "it takes any length from 64 bytes on");
     }
 
     pub(super) fn encode(&self, out: &mut [&mut [u8]], sources: &[&[u8]]) {

@@ -11,7 +11,7 @@ mod isal;
 mod star;
 
 pub use arithmetic::{Speed, speeds};
-pub use star::{StarTime, star_time};
+pub use star::{StarTime, node_time, star_time};
 
 use std::time::Duration;
 
@@ -57,6 +57,9 @@ pub fn bars(rounds: usize, mut each: impl FnMut(Reading)) -> Result<()> {
             each(encode_bar(&speeds(k, m, in_cache, 4 * rounds)?));
         }
     }
+    for in_cache in [true, false] {
+        each(multiply_add_bar(in_cache, 4 * rounds));
+    }
     each(star_bar(rounds)?);
     flat_bars(rounds, &mut each)?;
     each(recovery_bar(rounds)?);
@@ -73,6 +76,22 @@ fn encode_bar(speed: &Speed) -> Reading {
     Reading {
         name: format!("encode k={} m={} {place}, share of {of}", speed.k, speed.m),
         value: speed.ours / ceiling,
+        goal,
+        higher_is_better: true,
+        ceiling: (ceiling / 1e9, "GB/s"),
+    }
+}
+
+fn multiply_add_bar(in_cache: bool, rounds: usize) -> Reading {
+    let (ours, isal, memory) = arithmetic::multiply_add_speeds(in_cache, rounds);
+    let (ceiling, of, goal) = match isal {
+        Some(isal) => (isal, "ISA-L", 0.9),
+        None => (memory, "moving the bytes", 0.5),
+    };
+    let place = if in_cache { "in cache" } else { "streamed" };
+    Reading {
+        name: format!("multiply and add {place}, share of {of}"),
+        value: ours / ceiling,
         goal,
         higher_is_better: true,
         ceiling: (ceiling / 1e9, "GB/s"),

@@ -81,6 +81,20 @@ pub fn star_time(
     Ok(least)
 }
 
+/// Processor time of a node in jobs of so many nodes, several of them side by side: with `jobs * nodes`
+/// the same, so is the load of this machine, and what is left is what the size of a job costs.
+pub fn node_time(
+    (jobs, nodes): (usize, usize),
+    k: usize,
+    bytes: usize,
+    options: Options,
+    rounds: usize,
+) -> Result<Duration> {
+    let stage = Stage { options, ..Stage::jobs(jobs, nodes, k, bytes)? };
+    let times: Result<Vec<Duration>> = (0..rounds.max(1)).map(|_| Ok(stage.encode()?.1)).collect();
+    Ok(times?.into_iter().min().expect("at least one round"))
+}
+
 /// Virtual nodes with one rank each, in one or several jobs, and what the ranks hold.
 pub(super) struct Stage {
     topology: Topology,
@@ -156,10 +170,9 @@ impl Stage {
         Ok((time, groups.max().unwrap_or_default()))
     }
 
-    /// Loses the first node and brings it back: the time of all.
+    /// Brings the first node back, as if it had lost everything: the time of all. It gets it into
+    /// memory that it has used before, as those do that encode.
     pub(super) fn recover(&self) -> Result<Duration> {
-        let store = &self.stores[0];
-        store.pieces().into_iter().for_each(|piece| _ = store.remove(piece));
         let heirs: Vec<usize> = (0..self.topology.ranks()).collect();
         let block_bytes = self.options.block_bytes;
         let recovery =
@@ -167,7 +180,10 @@ impl Stage {
         let started = Instant::now();
         let ended = run_threads(self.topology.ranks(), |comm| {
             let store = &self.stores[comm.rank()];
-            let holding = self.holding(comm.rank());
+            let holding = match comm.rank() {
+                0 => Holding::default(),
+                rank => self.holding(rank),
+            };
             let (mut source, mut sink) = (store.clone(), store.clone());
             recover(&comm, recovery, &holding, &mut source, &mut sink).map(drop)
         });

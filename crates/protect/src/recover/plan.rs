@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Claim, ShardClaim};
+use crate::error::Error;
 use crate::topology::{GroupId, Piece, Topology};
 
 /// A piece and the rank of the new job that holds it or gets it.
@@ -40,6 +41,20 @@ pub struct GroupLoss {
     pub members: Vec<usize>,
     /// Shards that are left.
     pub shards: usize,
+}
+
+impl GroupLoss {
+    /// The ranks whose bytes are lost.
+    pub fn ranks(&self, topology: &Topology) -> Vec<usize> {
+        let members = topology.members(self.group);
+        self.members.iter().filter_map(|place| members.get(*place).copied().flatten()).collect()
+    }
+
+    /// The loss as an error.
+    pub fn error(&self, topology: &Topology) -> Error {
+        let (group, lost, shards) = (self.group, self.ranks(topology), self.shards);
+        Error::NotEnough { group, lost, shards, m: topology.shape().m }
+    }
 }
 
 /// What recovery will do.

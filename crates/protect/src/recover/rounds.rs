@@ -65,8 +65,7 @@ pub fn recover(
     loop {
         let plan = plan(topology, &claims, heirs, &bad, block_bytes);
         if let Some(loss) = plan.lost.first() {
-            let (group, lost, shards) = (loss.group, loss.members.len(), loss.shards);
-            return Err(Error::NotEnough { group, lost, shards });
+            return Err(loss.error(topology));
         }
         if plan.groups.is_empty() {
             return Ok(recovered);

@@ -16,8 +16,8 @@
 //! wait for a disk do so behind the caller's back: they read ahead and write behind.
 //!
 //! Invariants:
-//! - Memory is bounded by blocks: one sent, one received, one for each piece that this rank holds
-//!   or makes, whatever their lengths.
+//! - Memory is bounded by blocks: up to eight sent, as many received, one for each piece that this
+//!   rank holds or makes, whatever their lengths.
 //! - Whoever cannot give its part says so in its place, and the star goes on to its end: a failed
 //!   source never leaves others waiting.
 //! - Nothing reaches a sink as a whole piece that was not checked where a checksum is known.
@@ -27,6 +27,7 @@ mod read;
 mod run;
 mod sum;
 mod task;
+mod window;
 mod write;
 
 pub(crate) use run::{Outcome, run};
@@ -66,6 +67,11 @@ pub trait Sink: Send {
 
     /// The piece will not be completed.
     fn abandon(&mut self, piece: Piece);
+
+    /// A piece that was completed has gone on to another rank and is not needed here.
+    fn forget(&mut self, piece: Piece) {
+        let _ = piece;
+    }
 }
 
 /// What a star has cost this rank.

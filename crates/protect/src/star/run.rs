@@ -8,10 +8,10 @@ use super::buffers::Buffers;
 use super::read::Reader;
 use super::sum::Sum;
 use super::task::Link;
+use super::window::{Window, windows};
 use super::write::Written;
-use super::{Report, Sink, Source, Step, Task, steps, thread_time};
+use super::{Report, Sink, Source, Task, steps, thread_time};
 use crate::error::{Error, Result};
-use crate::kernel::Combine;
 use crate::shard::Shard;
 use crate::topology::Piece;
 
@@ -45,7 +45,6 @@ pub(crate) fn run(
     sink: &mut dyn Sink,
 ) -> Result<Outcome> {
     let rank = comm.rank();
-    let steps = steps(tasks, rank);
     let blocks = tasks.iter().map(|task| task.blocks(rank)).max().unwrap_or(0);
     let (started, buffers) = (thread_time(), Buffers::default());
     let mut own: BTreeMap<(usize, usize), Sum<'_>> = BTreeMap::new();
@@ -55,8 +54,9 @@ pub(crate) fn run(
             own.insert((at, target), Sum::begin(task, of, sink));
         }
     }
-    let mut star = Star::new(comm, tasks, &steps, Reader::new(tasks, source, &buffers), own);
-    let talked = star.run(&steps, blocks, sink);
+    let windows = windows(tasks, &steps(tasks, rank));
+    let mut star = Star::new(comm, tasks, &windows, Reader::new(tasks, source, &buffers), own);
+    let talked = star.run(&windows, blocks, sink);
     let Star { reader, sums, mut report, .. } = star;
     let mut written = Written::default();
     sums.into_values().for_each(|sum| sum.end(talked.is_ok(), sink, &mut written));
@@ -73,12 +73,11 @@ struct Star<'a> {
     comm: &'a dyn Comm,
     tasks: &'a [Task],
     reader: Reader<'a>,
-    /// What each of this rank's messages is multiplied by, by (task, target, source).
-    factors: BTreeMap<(usize, usize, usize), Combine>,
     /// The pieces made here, by (task, target).
     sums: BTreeMap<(usize, usize), Sum<'a>>,
-    message: Vec<u8>,
-    arrived: Vec<u8>,
+    /// What leaves and what arrives in each step of a window.
+    messages: Vec<Vec<u8>>,
+    arrived: Vec<Vec<u8>>,
     report: Report,
 }
 
@@ -86,28 +85,24 @@ impl<'a> Star<'a> {
     fn new(
         comm: &'a dyn Comm,
         tasks: &'a [Task],
-        steps: &[Step],
+        windows: &[Window],
         reader: Reader<'a>,
         sums: BTreeMap<(usize, usize), Sum<'a>>,
     ) -> Self {
-        let factor = |link: Link| {
-            let factor = tasks[link.task].matrix.cell(link.target, link.source);
-            ((link.task, link.target, link.source), Combine::factor(factor))
-        };
-        let factors = steps.iter().filter_map(|step| step.send).map(factor).collect();
-        let longest = tasks.iter().map(|task| task.block_bytes as usize).max().unwrap_or(0);
-        let buffer = || reader.buffers().take(longest + SUM_BYTES);
-        let (message, arrived) = (buffer(), buffer());
-        let report = Report::default();
-        Self { comm, tasks, reader, factors, sums, message, arrived, report }
+        let steps = windows.iter().map(|window| window.steps.len()).max().unwrap_or(0);
+        let (messages, arrived) = (vec![Vec::new(); steps], vec![Vec::new(); steps]);
+        Self { comm, tasks, reader, sums, messages, arrived, report: Report::default() }
     }
 
-    fn run(&mut self, steps: &[Step], blocks: u64, sink: &mut dyn Sink) -> Result<()> {
+    fn run(&mut self, windows: &[Window], blocks: u64, sink: &mut dyn Sink) -> Result<()> {
         for block in 0..blocks {
-            for step in steps {
-                let exists = |link: &Link| self.tasks[link.task].product_bytes(*link, block) > 0;
-                let (send, receive) = (step.send.filter(exists), step.receive.filter(exists));
-                self.step(send, receive, block)?;
+            for window in windows {
+                self.counted(|star| {
+                    star.multiply(window, block);
+                    Ok(())
+                })?;
+                self.counted(|star| star.exchange(window, block))?;
+                self.add(window, block);
             }
             for sum in self.sums.values_mut() {
                 sum.finish(block, sink, self.reader.buffers());
@@ -116,50 +111,65 @@ impl<'a> Star<'a> {
         Ok(())
     }
 
-    fn step(&mut self, send: Option<Link>, receive: Option<Link>, block: u64) -> Result<()> {
-        let to = send.map(|link| rank_of(self.tasks[link.task].targets[link.target].part.rank));
-        let from = receive.map(|link| rank_of(self.tasks[link.task].sources[link.source].rank));
-        if let Some(link) = send {
-            self.multiply(link, block);
-            self.report.messages += 1;
-            self.report.bytes_sent += self.message.len() as u64;
+    /// Does something to the buffers of messages, and counts what they have become.
+    fn counted(&mut self, work: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        let room = |star: &Self| -> usize {
+            star.messages.iter().chain(&star.arrived).map(Vec::capacity).sum()
+        };
+        let before = room(self);
+        let done = work(self);
+        self.reader.buffers().recount(before, room(self));
+        done
+    }
+
+    /// Makes the products of a window, all those of one block in one pass over it.
+    fn multiply(&mut self, window: &Window, block: u64) {
+        for column in &window.columns {
+            let bytes: Vec<usize> = column
+                .links
+                .iter()
+                .map(|(_, link)| self.tasks[link.task].product_bytes(*link, block))
+                .collect();
+            if bytes.iter().any(|bytes| *bytes > 0) {
+                let read = self.reader.block(column.links[0].1, block);
+                column.multiply(read, &bytes, &mut self.messages);
+            }
         }
-        let (message, arrived) = (&mut self.message, &mut self.arrived);
-        let before = message.capacity() + arrived.capacity();
-        match (to, from) {
-            (Some(to), Some(from)) => self.comm.exchange_into(to, message, from, STAR, arrived)?,
-            (Some(to), None) => self.comm.send_from(to, STAR, message)?,
-            (None, Some(from)) => self.comm.receive_into(from, STAR, arrived)?,
-            (None, None) => {}
-        }
-        let after = message.capacity() + arrived.capacity();
-        self.reader.buffers().recount(before, after);
-        if let Some(link) = receive {
-            self.report.bytes_received += self.arrived.len() as u64;
-            let sum =
-                self.sums.get_mut(&(link.task, link.target)).expect("messages for own targets");
-            sum.add(link, block, &mut self.arrived, self.reader.buffers());
+    }
+
+    fn exchange(&mut self, window: &Window, block: u64) -> Result<()> {
+        let tasks = self.tasks;
+        let exists = |link: &Link| tasks[link.task].product_bytes(*link, block) > 0;
+        for (at, step) in window.steps.iter().enumerate() {
+            let to = step.send.filter(exists);
+            let to = to.map(|link| rank_of(tasks[link.task].targets[link.target].part.rank));
+            let from = step.receive.filter(exists);
+            let from = from.map(|link| rank_of(tasks[link.task].sources[link.source].rank));
+            let (message, arrived) = (&mut self.messages[at], &mut self.arrived[at]);
+            if to.is_some() {
+                self.report.messages += 1;
+                self.report.bytes_sent += message.len() as u64;
+            }
+            match (to, from) {
+                (Some(to), Some(from)) => {
+                    self.comm.exchange_into(to, message, from, STAR, arrived)?
+                }
+                (Some(to), None) => self.comm.send_from(to, STAR, message)?,
+                (None, Some(from)) => self.comm.receive_into(from, STAR, arrived)?,
+                (None, None) => {}
+            }
+            if from.is_some() {
+                self.report.bytes_received += arrived.len() as u64;
+            }
         }
         Ok(())
     }
 
-    /// The product and the block's checksum, or the news that there is none.
-    fn multiply(&mut self, link: Link, block: u64) {
-        let bytes = self.tasks[link.task].product_bytes(link, block);
-        let (buffers, before) = (self.reader.buffers(), self.message.capacity());
-        match self.reader.block(link, block) {
-            Some((held, sum)) => {
-                self.message.resize(bytes + SUM_BYTES, 0);
-                buffers.recount(before, self.message.capacity());
-                let (product, end) = self.message.split_at_mut(bytes);
-                let factor = &self.factors[&(link.task, link.target, link.source)];
-                factor.set(&mut [product], &[&held[..bytes]]);
-                end.copy_from_slice(&sum.to_le_bytes());
-            }
-            None => {
-                self.message.clear();
-                self.message.extend_from_slice(&FAILED);
-            }
+    /// Adds what has arrived, all products for one piece in one pass over its block.
+    fn add(&mut self, window: &Window, block: u64) {
+        for (target, links) in &window.rows {
+            let sum = self.sums.get_mut(target).expect("messages for own targets");
+            sum.add(links, block, &mut self.arrived, self.reader.buffers());
         }
     }
 }

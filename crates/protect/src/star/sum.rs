@@ -6,7 +6,7 @@ use super::task::Link;
 use super::write::{Making, Written};
 use super::{Sink, Target, Task};
 use crate::error::Error;
-use crate::kernel::add;
+use crate::kernel::add_all;
 
 /// A piece and its block in the making.
 pub(super) struct Sum<'a> {
@@ -25,13 +25,48 @@ impl<'a> Sum<'a> {
         Self { task, target, making, bytes: None, members: vec![0; task.k] }
     }
 
-    /// Adds a product, or takes it over if it is the first. A message that is not one fails the
-    /// piece, never the star.
-    pub(super) fn add(&mut self, link: Link, block: u64, message: &mut Vec<u8>, buffers: &Buffers) {
-        if self.making.has_failed() {
+    /// Adds the products that have arrived in these steps, or takes the first over. A message that
+    /// is not one fails the piece, never the star.
+    pub(super) fn add(
+        &mut self,
+        links: &[(usize, Link)],
+        block: u64,
+        arrived: &mut [Vec<u8>],
+        buffers: &Buffers,
+    ) {
+        let mut products = Vec::with_capacity(links.len());
+        for (at, link) in links {
+            let bytes = self.task.product_bytes(*link, block);
+            if bytes > 0 && !self.making.has_failed() {
+                self.check(*link, bytes, &mut arrived[*at]);
+                products.push(*at);
+            }
+        }
+        if self.making.has_failed() || products.is_empty() {
             return;
         }
-        let bytes = self.task.product_bytes(link, block);
+        // The longest first: the others are added to it.
+        products.sort_by_key(|at| std::cmp::Reverse(arrived[*at].len()));
+        let longest = arrived[products[0]].len();
+        let sum = match &mut self.bytes {
+            Some(sum) => sum,
+            None => {
+                let spare = buffers.take(self.task.block_bytes as usize + SUM_BYTES);
+                let first = std::mem::replace(&mut arrived[products.remove(0)], spare);
+                self.bytes.insert(first)
+            }
+        };
+        let before = sum.capacity();
+        sum.resize(sum.len().max(longest), 0);
+        buffers.recount(before, sum.capacity());
+        for same in products.chunk_by(|one, other| arrived[*one].len() == arrived[*other].len()) {
+            let parts: Vec<&[u8]> = same.iter().map(|at| arrived[*at].as_slice()).collect();
+            add_all(&mut sum[..parts[0].len()], &parts);
+        }
+    }
+
+    /// Takes a product's checksum off, or fails the piece.
+    fn check(&mut self, link: Link, bytes: usize, message: &mut Vec<u8>) {
         let source = &self.task.sources[link.source];
         if message.len() != bytes + SUM_BYTES {
             let from = source.rank.expect("a message has a sender");
@@ -41,24 +76,11 @@ impl<'a> Sum<'a> {
             });
             return;
         }
-        let (product, sum) = message.split_at(bytes);
+        let (_, sum) = message.split_at(bytes);
         if let Some(member) = self.members.get_mut(source.piece.index as usize) {
             *member = u64::from_le_bytes(sum.try_into().expect("8 bytes"));
         }
-        match &mut self.bytes {
-            None => {
-                message.truncate(bytes);
-                let spare = buffers.take(self.task.block_bytes as usize + SUM_BYTES);
-                self.bytes = Some(std::mem::replace(message, spare));
-            }
-            Some(sum) => {
-                let both = bytes.min(sum.len());
-                add(&mut sum[..both], &product[..both]);
-                let before = sum.capacity();
-                sum.extend_from_slice(&product[both..]);
-                buffers.recount(before, sum.capacity());
-            }
-        }
+        message.truncate(bytes);
     }
 
     /// The block has had all its products: check it, write it.

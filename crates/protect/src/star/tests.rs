@@ -33,10 +33,22 @@ fn unequal_ranks_spreads_and_orders_give_the_same_shards() {
         .flat_map(|(node, &ranks)| std::iter::repeat_n(node as u32, ranks))
         .collect();
     for spread in [Spread::First, Spread::Rotated] {
-        for order in [Order::Star, Order::Together] {
+        for order in [Order::Star, Order::Together, Order::TwoStep] {
             let shape = Shape { spread, ..Shape::new(3, 2) };
             let lab = Lab::new(Topology::new(&node_of, shape).unwrap(), uneven);
             lab.encode(order).into_iter().for_each(|report| _ = report.unwrap());
+            lab.check();
+        }
+    }
+}
+
+#[test]
+fn the_two_step_form_leaves_the_same_shards_for_any_number_of_nodes() {
+    for nodes in 1..=13 {
+        for (k, m) in [(2, 1), (3, 3), (4, 2)] {
+            let topology = Topology::of_nodes(nodes, Shape::new(k, m.min(k))).unwrap();
+            let lab = Lab::new(topology, uneven);
+            lab.encode(Order::TwoStep).into_iter().for_each(|report| _ = report.unwrap());
             lab.check();
         }
     }
@@ -58,9 +70,9 @@ fn nothing_beyond_a_members_end_is_sent_and_memory_stays_bounded() {
         let blocks = lab.bytes_of(rank).len().div_ceil(BLOCK) as u64;
         assert_eq!(report.messages, 4 * blocks);
         assert_eq!(report.bytes_sent, 4 * (lab.bytes_of(rank).len() as u64 + 8 * blocks));
-        // One block read, one sent, one received and one sum, with checksums; buffers of
+        // One block read and one sum, four sent and four received, with checksums; buffers of
         // messages in both directions change hands.
-        let bound = 6 * (BLOCK as u64 + 8);
+        let bound = 12 * (BLOCK as u64 + 8);
         assert!(report.buffer_bytes_max <= bound, "{} of {bound}", report.buffer_bytes_max);
     }
     lab.check();

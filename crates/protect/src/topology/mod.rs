@@ -26,7 +26,7 @@ mod ids;
 mod survive;
 mod wire;
 
-pub use discover::{NODE_NAME_BYTES_MAX, discover};
+pub use discover::{NODE_NAME_BYTES_MAX, Nodes, discover};
 pub use ids::{GroupId, Piece};
 pub use survive::{Chance, Outlook};
 pub use wire::TOPOLOGY_BYTES_MAX;
@@ -87,6 +87,8 @@ pub struct Topology {
     seats: Vec<Seat>,
     /// The ranks of each node, ascending.
     nodes: Vec<Vec<usize>>,
+    /// What the nodes are called; empty where nobody knows.
+    names: Vec<String>,
     levels: usize,
 }
 
@@ -120,12 +122,32 @@ impl Topology {
         let levels = nodes.iter().map(Vec::len).max().expect("there is a node");
         let k = shape.k.min(nodes.len());
         let shape = Shape { k, m: shape.m.min(k), ..shape };
-        let topology = Self { shape, seats, nodes, levels };
+        let topology = Self { shape, seats, nodes, names: Vec::new(), levels };
         if topology.sector_nodes(0).len() > PIECES_MAX {
             let members = topology.sector_nodes(0).len();
             return Err(Error::invalid(format!("groups of {members}: {PIECES_MAX} at most")));
         }
         Ok(topology)
+    }
+
+    /// Groups the nodes that a job has [found](discover), and keeps their names.
+    pub fn of_job(nodes: Nodes, shape: Shape) -> Result<Self> {
+        Self::new(&nodes.of, shape)?.with_names(nodes.names)
+    }
+
+    /// The same nodes with another number of shards a group, at most as many as now.
+    pub fn with_shards(&self, m: usize) -> Self {
+        let m = m.clamp(1, self.shape.m);
+        Self { shape: Shape { m, ..self.shape }, ..self.clone() }
+    }
+
+    fn with_names(mut self, names: Vec<String>) -> Result<Self> {
+        let is_name = |name: &String| (1..=NODE_NAME_BYTES_MAX).contains(&name.len());
+        if !names.is_empty() && (names.len() != self.nodes() || !names.iter().all(is_name)) {
+            return Err(Error::invalid("every node needs a name"));
+        }
+        self.names = names;
+        Ok(self)
     }
 
     /// One rank on each of so many nodes.
@@ -152,6 +174,11 @@ impl Topology {
     /// The ranks on a node.
     pub fn ranks_of(&self, node: usize) -> &[usize] {
         &self.nodes[node]
+    }
+
+    /// What a node is called: its name, or its number where nobody knows.
+    pub fn name_of(&self, node: usize) -> String {
+        self.names.get(node).cloned().unwrap_or_else(|| format!("node {node}"))
     }
 
     /// The node of a rank.

@@ -48,6 +48,30 @@ impl Topology {
         if self.sectors() == 1 { self.shape.m / 2 } else { self.shape.m }
     }
 
+    /// What is survived, in words that follow "survives".
+    pub fn promise(&self) -> String {
+        let (nodes, k, m) = (self.nodes(), self.shape.k, self.shape.m);
+        match (self.sectors(), self.worst_case()) {
+            _ if nodes == 1 => "no loss of its only node: the ring needs a second one".into(),
+            (1, 0) => format!(
+                "the loss of some of its {nodes} nodes, of no certain one: they are one group, \
+                 which keeps its own {}; {} nodes make two groups",
+                shards(m),
+                2 * k
+            ),
+            (1, any) => format!(
+                "the loss of any {any} of its {nodes} nodes; they are one group, which keeps its \
+                 own shards, and {} nodes would make two groups that survive any {m}",
+                2 * k
+            ),
+            (_, any) if m == k => format!(
+                "the loss of any {any} of its {nodes} nodes, of a whole group where its \
+                 neighbours stand, of half of all where they are well spread"
+            ),
+            (_, any) => format!("the loss of any {any} of its {nodes} nodes"),
+        }
+    }
+
     /// Whether everything survives the loss of these nodes.
     pub fn survives(&self, failed: &[usize]) -> Result<bool> {
         Ok(self.first_lost(&self.failed_set(failed)?).is_none())
@@ -140,6 +164,10 @@ impl Topology {
         let kept = |row: &usize| !failed.contains(&self.keeper_node(group, *row));
         (group, lost, (0..self.shape.m).filter(kept).count())
     }
+}
+
+fn shards(count: usize) -> String {
+    if count == 1 { "shard".into() } else { format!("{count} shards") }
 }
 
 /// How many sets of `k` there are among `n`.

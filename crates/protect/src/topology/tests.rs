@@ -154,7 +154,7 @@ fn jobs_that_cannot_be_are_refused() {
 fn nodes_are_found_by_name() {
     let found = run_threads(6, |comm| {
         let name = ["beta", "alpha", "beta", "gamma", "alpha", "beta"][comm.rank()];
-        discover(&comm, name).unwrap()
+        discover(&comm, name).unwrap().of
     });
     assert!(found.iter().all(|node_of| node_of == &[0, 1, 0, 2, 1, 0]));
     let refused = run_threads(3, |comm| {

@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use anyhow::{Context, bail};
 use standfast::{Level, Version};
 use standfast_crash_tests::checker::check_dir;
+use standfast_crash_tests::die::die_at;
 use standfast_crash_tests::program::{Program, Setup};
 use standfast_crash_tests::report::{Facts, Line};
 
@@ -39,24 +40,6 @@ fn main() -> anyhow::Result<()> {
         ("hold", []) => hold(&setup),
         _ => bail!("crash-worker: {words:?} is no command"),
     }
-}
-
-/// Kills this process at the nth passage of a point.
-fn die_at(name: String, nth: u64) -> anyhow::Result<()> {
-    let passed = AtomicU64::new(0);
-    let point = name.clone();
-    let callback = move || {
-        if passed.fetch_add(1, Ordering::SeqCst) + 1 == nth {
-            Line::Dying(point.clone(), nth).tell();
-            let me = rustix::process::getpid();
-            let _ = rustix::process::kill_process(me, rustix::process::Signal::KILL);
-            // The signal may take a moment; nothing may happen in it.
-            loop {
-                std::thread::park();
-            }
-        }
-    };
-    fail::cfg_callback(name, callback).map_err(anyhow::Error::msg)
 }
 
 fn run(

@@ -8,6 +8,7 @@
 
 mod check;
 mod findings;
+mod plan;
 
 use std::collections::BTreeSet;
 use std::process::ExitCode;
@@ -33,6 +34,9 @@ pub(crate) fn run(global: &Global, args: &VerifyArgs, output: &Output) -> Result
     let job = place::open(global)?;
     let _lock = job.lock()?;
     let inventory = job.inventory()?;
+    if args.plan {
+        return plan::run(&job, &inventory, args, output);
+    }
     let wanted = wanted(&inventory, &args.versions)?;
     let started = Instant::now();
     let bar = bar::bytes(output, 0, "verifying");
@@ -43,6 +47,13 @@ pub(crate) fn run(global: &Global, args: &VerifyArgs, output: &Output) -> Result
     }
     if args.versions.is_empty() {
         orphans(&job, &inventory, output)?;
+    }
+    let missing = checked.findings.iter().any(|finding| finding.kind == Kind::Missing);
+    if missing && job.parts.len() == 1 && job.store.open(name::IDENTITY).is_ok() {
+        output.remark(
+            "         where nodes have stores of their own, each holds a part: give all with \
+             --stores, or ask 'standfast verify --plan' what the ring brings back",
+        );
     }
     verdict(&job, args, &checked, started, output)
 }
@@ -129,8 +140,9 @@ fn orphans(job: &OpenJob, inventory: &Inventory, output: &Output) -> Result<()> 
 }
 
 fn is_ours(object: &ObjectMeta) -> bool {
-    object.name == name::STORE
-        || object.name == name::DRAINS
+    [name::STORE, name::IDENTITY, name::DRAINS].contains(&object.name.as_str())
+        || name::parse_ring(&object.name).is_some()
+        || name::parse_shard(&object.name).is_some()
         || name::parse_manifest(&object.name).is_some()
         || name::parse_image(&object.name).is_some()
         || name::parse_segment(&object.name).is_some()
