@@ -544,6 +544,10 @@ int sf_protect_typed(struct sf_job *job, const char *name, void *start, size_t c
  * `sf_restart`.
  *
  * Thread-safe; waits while a checkpoint is being captured.
+ *
+ * # Safety
+ * `name` is NULL or a text that ends with 0. The memory is the program's own, and is left alone as
+ * described above.
  */
 int sf_protect_device(struct sf_job *job, const char *name, void *start, size_t bytes);
 
@@ -561,6 +565,9 @@ int sf_protect_device(struct sf_job *job, const char *name, void *start, size_t 
  * The memory must be left alone as described for `sf_protect_device`.
  *
  * Thread-safe; waits while a checkpoint is being captured.
+ *
+ * # Safety
+ * As for `sf_protect_device`.
  */
 int sf_protect_device_typed(struct sf_job *job,
                             const char *name,

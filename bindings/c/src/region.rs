@@ -167,6 +167,10 @@ unsafe fn protect(
 /// `sf_restart`.
 ///
 /// Thread-safe; waits while a checkpoint is being captured.
+///
+/// # Safety
+/// `name` is NULL or a text that ends with 0. The memory is the program's own, and is left alone as
+/// described above.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sf_protect_device(
     job: *mut sf_job,
@@ -191,6 +195,9 @@ pub unsafe extern "C" fn sf_protect_device(
 /// The memory must be left alone as described for `sf_protect_device`.
 ///
 /// Thread-safe; waits while a checkpoint is being captured.
+///
+/// # Safety
+/// As for `sf_protect_device`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sf_protect_device_typed(
     job: *mut sf_job,
