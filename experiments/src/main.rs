@@ -7,6 +7,7 @@ mod aggregation;
 mod bars;
 mod compare;
 mod dedup;
+mod hosts;
 mod kill;
 mod mpi;
 mod pipeline;
@@ -35,6 +36,7 @@ enum Experiment {
     DedupCorpus(dedup::corpus::Args),
     KillRanks(kill::Args),
     Compare(compare::Args),
+    Hosts(hosts::Args),
     Aggregation(aggregation::Args),
     AggregationRank(aggregation::rank::Args),
     /// Be the agent of an experiment
@@ -59,6 +61,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Experiment::DedupCorpus(args) => dedup::corpus::run(&args),
         Experiment::KillRanks(args) => kill::run(&args),
         Experiment::Compare(args) => compare::run(&args),
+        Experiment::Hosts(args) => hosts::run(&args),
         Experiment::MpiRank(args) => mpi::rank::run(&args),
         Experiment::Pipeline(args) => pipeline::run(&args),
         Experiment::Star(args) => ring::star::run(&args),

@@ -24,8 +24,10 @@
  * Threads. All functions may be called from any thread at any time. What the memory of regions
  * needs is said at sf_protect.
  *
- * Signals. No function may be called from a signal handler: set a flag there, and take the
- * checkpoint where the program looks at it. The library installs no handlers.
+ * Signals. No function may be called from a signal handler. With the setting signal = USR1 (or
+ * another one) the library counts that signal, calls the handler that was there before, and takes
+ * the checkpoint at the next sf_point. With track = mprotect it handles SIGSEGV. Otherwise it
+ * installs no handlers.
  *
  * Fork. A forked child must not use the jobs of its parent (SF_INVALID); it may open others. While
  * a child lives that has not called exec, the job of its dead parent stays locked (SF_BUSY).
@@ -426,6 +428,9 @@ extern "C" {
  *         `SF_CORRUPT` or `SF_UNSUPPORTED` if the store cannot be used.
  *
  * Thread-safe. End with `sf_finalize`.
+ *
+ * # Safety
+ * `options` is NULL or a text that ends with 0; `job` is NULL or writable.
  */
 int sf_init(const char *options, struct sf_job **job);
 
@@ -442,6 +447,10 @@ int sf_init(const char *options, struct sf_job **job);
  *         rank fails, all do.
  *
  * Not to be called by several threads with one communicator. End with `sf_finalize`.
+ *
+ * # Safety
+ * `table` is NULL or complete, with functions that keep their promises for `comm`; `options` is
+ * NULL or a text that ends with 0; `job` is NULL or writable.
  */
 int sf_init_table(const struct sf_comm_table *table,
                   void *comm,
@@ -486,6 +495,10 @@ const char *sf_version_string(void);
  * thread may write to it during `sf_checkpoint`, nor use it during `sf_restart`.
  *
  * Thread-safe; waits while a checkpoint is being captured.
+ *
+ * # Safety
+ * `name` is NULL or a text that ends with 0. The memory is the program's own, and is left alone as
+ * described above.
  */
 int sf_protect(struct sf_job *job, const char *name, void *start, size_t bytes);
 
@@ -503,6 +516,9 @@ int sf_protect(struct sf_job *job, const char *name, void *start, size_t bytes);
  * The memory must be left alone as described for `sf_protect`.
  *
  * Thread-safe; waits while a checkpoint is being captured.
+ *
+ * # Safety
+ * As for `sf_protect`.
  */
 int sf_protect_typed(struct sf_job *job, const char *name, void *start, size_t count, int type);
 
@@ -528,6 +544,10 @@ int sf_protect_typed(struct sf_job *job, const char *name, void *start, size_t c
  * `sf_restart`.
  *
  * Thread-safe; waits while a checkpoint is being captured.
+ *
+ * # Safety
+ * `name` is NULL or a text that ends with 0. The memory is the program's own, and is left alone as
+ * described above.
  */
 int sf_protect_device(struct sf_job *job, const char *name, void *start, size_t bytes);
 
@@ -545,6 +565,9 @@ int sf_protect_device(struct sf_job *job, const char *name, void *start, size_t 
  * The memory must be left alone as described for `sf_protect_device`.
  *
  * Thread-safe; waits while a checkpoint is being captured.
+ *
+ * # Safety
+ * As for `sf_protect_device`.
  */
 int sf_protect_device_typed(struct sf_job *job,
                             const char *name,
@@ -561,6 +584,9 @@ int sf_protect_device_typed(struct sf_job *job,
  * @return `SF_OK`; `SF_MISSING` if no region of that name is protected; `SF_INVALID`.
  *
  * Thread-safe; waits while a checkpoint is being captured.
+ *
+ * # Safety
+ * `name` is NULL or a text that ends with 0.
  */
 int sf_unprotect(struct sf_job *job, const char *name);
 
@@ -579,6 +605,9 @@ int sf_unprotect(struct sf_job *job, const char *name);
  * alone during `sf_checkpoint` and `sf_restart` as described for `sf_protect`.
  *
  * Thread-safe; waits while a checkpoint is being captured.
+ *
+ * # Safety
+ * `name` is NULL or a text that ends with 0; `out_start` is NULL or writable.
  */
 int sf_alloc_protected(struct sf_job *job,
                        const char *name,
@@ -598,6 +627,9 @@ int sf_alloc_protected(struct sf_job *job,
  * @return As `sf_alloc_protected`; `SF_INVALID` also if the alignment is no power of two.
  *
  * Thread-safe; waits while a checkpoint is being captured.
+ *
+ * # Safety
+ * `name` is NULL or a text that ends with 0; `out_start` is NULL or writable.
  */
 int sf_alloc_protected_aligned(struct sf_job *job,
                                const char *name,
@@ -618,6 +650,9 @@ int sf_alloc_protected_aligned(struct sf_job *job,
  *         then it is as it was.
  *
  * Thread-safe; waits while a checkpoint is being captured.
+ *
+ * # Safety
+ * `name` is NULL or a text that ends with 0; `out_start` is NULL or writable.
  */
 int sf_realloc_protected(struct sf_job *job, const char *name, size_t bytes, void **out_start);
 
@@ -629,6 +664,9 @@ int sf_realloc_protected(struct sf_job *job, const char *name, size_t bytes, voi
  * @return `SF_OK`; `SF_MISSING` if there is no such allocation; `SF_INVALID`.
  *
  * Thread-safe; waits while a checkpoint is being captured.
+ *
+ * # Safety
+ * `name` is NULL or a text that ends with 0.
  */
 int sf_free_protected(struct sf_job *job, const char *name);
 
@@ -642,6 +680,9 @@ int sf_free_protected(struct sf_job *job, const char *name);
  * @return `SF_OK`; `SF_MISSING` if there is no such allocation; `SF_INVALID`.
  *
  * Thread-safe; waits while a checkpoint is being captured.
+ *
+ * # Safety
+ * `name` is NULL or a text that ends with 0; `out_start` and `out_bytes` are NULL or writable.
  */
 int sf_allocated(struct sf_job *job, const char *name, void **out_start, size_t *out_bytes);
 
@@ -657,6 +698,9 @@ int sf_allocated(struct sf_job *job, const char *name, void **out_start, size_t 
  *         is no memory.
  *
  * Thread-safe; waits while a checkpoint is being captured.
+ *
+ * # Safety
+ * `out_count` is NULL or writable.
  */
 int sf_recreate(struct sf_job *job, uint64_t version, size_t *out_count);
 
@@ -667,7 +711,8 @@ int sf_recreate(struct sf_job *job, uint64_t version, size_t *out_count);
  * Waits first until the previous checkpoint is durable. If that one failed, its failure is
  * returned and no checkpoint is taken: calling again takes it.
  *
- * @param job         An open job.
+ * @param job         An open job. Where the preload library is, NULL stands for the whole program
+ *                    (docs/TRANSPARENT.md).
  * @param version     Number of the checkpoint, or `SF_NEXT`. A checkpoint with the same number
  *                    is replaced once the new one is durable.
  * @param out_version Where the number goes; may be NULL.
@@ -677,31 +722,43 @@ int sf_recreate(struct sf_job *job, uint64_t version, size_t *out_count);
  *
  * Thread-safe: checkpoints are taken one after the other. No other thread may write to protected
  * memory until it returns.
+ *
+ * # Safety
+ * `out_version` is NULL or writable.
  */
 int sf_checkpoint(struct sf_job *job, uint64_t version, uint64_t *out_version);
 
 /**
- * Takes a checkpoint if one is due by the setting `interval`: a fixed time, or `auto`, which
- * weighs what checkpoints cost against `mtti`, the expected time between failures. To be called
- * wherever the state is consistent, such as once per step; cheap when none is due.
+ * Takes a checkpoint if one is due or asked for. One is due by the setting `interval`: a fixed time,
+ * or `auto`, which weighs what checkpoints cost against `mtti`, the expected time between failures.
+ * One is asked for when the setting `signal` names a signal and it has come since the last
+ * checkpoint, in a job of several ranks to any of them. To be called wherever the state is
+ * consistent, such as once per step; cheap when none is wanted.
  *
  * @param job         An open job.
- * @param out_version Where the number goes, or 0 if none was due; may be NULL.
+ * @param out_version Where the number goes, or 0 if none was wanted; may be NULL.
  * @return As `sf_checkpoint`.
  *
  * Thread-safe, as `sf_checkpoint`.
+ *
+ * # Safety
+ * `out_version` is NULL or writable.
  */
-int sf_point(struct sf_job *job, uint64_t *out_version);
+int sf_point(struct sf_job *job,
+             uint64_t *out_version);
 
 /**
- * Asks whether a checkpoint is due by the setting `interval`, for programs that have something
- * to do before they take one.
+ * Asks whether a checkpoint is due by the setting `interval` or asked for by the `signal`, for
+ * programs that have something to do before they take one. Each rank answers for itself.
  *
  * @param job An open job.
- * @param due Where 1 goes if one is due, else 0.
+ * @param due Where 1 goes if one is wanted, else 0.
  * @return `SF_OK`; `SF_INVALID`.
  *
  * Thread-safe.
+ *
+ * # Safety
+ * `due` is NULL or writable.
  */
 int sf_need_checkpoint(struct sf_job *job, int *due);
 
@@ -715,13 +772,16 @@ int sf_need_checkpoint(struct sf_job *job, int *due);
  *         checkpoint; `SF_INVALID`.
  *
  * Thread-safe.
+ *
+ * # Safety
+ * `level` is NULL or writable.
  */
 int sf_poll(struct sf_job *job, uint64_t version, int *level);
 
 /**
  * Waits until a checkpoint has reached a level.
  *
- * @param job     An open job.
+ * @param job     An open job, or NULL as for `sf_checkpoint`.
  * @param version Number of the checkpoint.
  * @param level   One of `sf_level`, such as `SF_LEVEL_LOCAL`: durable on this node.
  * @return `SF_OK`; if the checkpoint failed, its failure; `SF_UNSUPPORTED` if the job's
@@ -743,6 +803,9 @@ int sf_wait(struct sf_job *job, uint64_t version, int level);
  * @return `SF_OK`, or `SF_INVALID`.
  *
  * Thread-safe.
+ *
+ * # Safety
+ * `buf` is NULL or has room for `capacity`; `count` is NULL or writable.
  */
 int sf_list(struct sf_job *job, struct sf_checkpoint_info *buf, size_t capacity, size_t *count);
 
@@ -761,6 +824,9 @@ int sf_list(struct sf_job *job, struct sf_checkpoint_info *buf, size_t capacity,
  *         `SF_CORRUPT` if it cannot be read; `SF_INVALID`.
  *
  * Thread-safe.
+ *
+ * # Safety
+ * `buf` is NULL or has room for `capacity`; `needed` is NULL or writable.
  */
 int sf_report(struct sf_job *job, uint64_t version, char *buf, size_t capacity, size_t *needed);
 
@@ -780,6 +846,9 @@ int sf_report(struct sf_job *job, uint64_t version, char *buf, size_t capacity, 
  *         with them.
  *
  * Thread-safe. No other thread may use protected memory until it returns.
+ *
+ * # Safety
+ * `restored` is NULL or writable.
  */
 int sf_restart(struct sf_job *job, uint64_t version, uint64_t *restored);
 
@@ -797,6 +866,9 @@ int sf_restart(struct sf_job *job, uint64_t version, uint64_t *restored);
  *         `SF_INVALID`.
  *
  * Thread-safe.
+ *
+ * # Safety
+ * `buf` is NULL or has room for `capacity`; `needed` is NULL or writable.
  */
 int sf_restart_report(struct sf_job *job, char *buf, size_t capacity, size_t *needed);
 
@@ -812,6 +884,9 @@ int sf_restart_report(struct sf_job *job, char *buf, size_t capacity, size_t *ne
  *         read; `SF_INVALID`.
  *
  * Thread-safe.
+ *
+ * # Safety
+ * `buf` is NULL or has room for `capacity`; `count` is NULL or writable.
  */
 int sf_regions(struct sf_job *job,
                uint64_t version,
@@ -830,6 +905,9 @@ int sf_regions(struct sf_job *job,
  *         cannot be read; `SF_INVALID`.
  *
  * Thread-safe.
+ *
+ * # Safety
+ * `name` is NULL or a text that ends with 0; `bytes` is NULL or writable.
  */
 int sf_recovered_bytes(struct sf_job *job, uint64_t version, const char *name, uint64_t *bytes);
 
@@ -846,6 +924,9 @@ int sf_recovered_bytes(struct sf_job *job, uint64_t version, const char *name, u
  *         lengths differ; `SF_CORRUPT` if it cannot be read: then the buffer holds a mixture.
  *
  * Thread-safe. No other thread may use the buffer until it returns.
+ *
+ * # Safety
+ * `name` is NULL or a text that ends with 0; `buf` is NULL or has room for `bytes`.
  */
 int sf_recover(struct sf_job *job, uint64_t version, const char *name, void *buf, size_t bytes);
 
@@ -858,6 +939,9 @@ int sf_recover(struct sf_job *job, uint64_t version, const char *name, void *buf
  * @return `SF_OK`; `SF_INVALID`.
  *
  * Thread-safe.
+ *
+ * # Safety
+ * `rank` and `size` are NULL or writable.
  */
 int sf_rank(struct sf_job *job, uint32_t *rank, uint32_t *size);
 
@@ -873,6 +957,9 @@ int sf_rank(struct sf_job *job, uint32_t *rank, uint32_t *size);
  *         it cannot be read; `SF_INVALID`.
  *
  * Thread-safe. Ranks need not call it together.
+ *
+ * # Safety
+ * `name` is NULL or a text that ends with 0; `bytes` is NULL or writable.
  */
 int sf_recovered_bytes_of(struct sf_job *job,
                           uint64_t version,
@@ -895,6 +982,9 @@ int sf_recovered_bytes_of(struct sf_job *job,
  *
  * Thread-safe. Ranks need not call it together. No other thread may use the buffer until it
  * returns.
+ *
+ * # Safety
+ * `name` is NULL or a text that ends with 0; `buf` is NULL or has room for `bytes`.
  */
 int sf_recover_of(struct sf_job *job,
                   uint64_t version,

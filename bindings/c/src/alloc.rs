@@ -22,6 +22,9 @@ use crate::handle::{self, sf_job};
 /// alone during `sf_checkpoint` and `sf_restart` as described for `sf_protect`.
 ///
 /// Thread-safe; waits while a checkpoint is being captured.
+///
+/// # Safety
+/// `name` is NULL or a text that ends with 0; `out_start` is NULL or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sf_alloc_protected(
     job: *mut sf_job,
@@ -45,6 +48,9 @@ pub unsafe extern "C" fn sf_alloc_protected(
 /// @return As `sf_alloc_protected`; `SF_INVALID` also if the alignment is no power of two.
 ///
 /// Thread-safe; waits while a checkpoint is being captured.
+///
+/// # Safety
+/// `name` is NULL or a text that ends with 0; `out_start` is NULL or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sf_alloc_protected_aligned(
     job: *mut sf_job,
@@ -92,6 +98,9 @@ unsafe fn alloc(
 ///         then it is as it was.
 ///
 /// Thread-safe; waits while a checkpoint is being captured.
+///
+/// # Safety
+/// `name` is NULL or a text that ends with 0; `out_start` is NULL or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sf_realloc_protected(
     job: *mut sf_job,
@@ -117,6 +126,9 @@ pub unsafe extern "C" fn sf_realloc_protected(
 /// @return `SF_OK`; `SF_MISSING` if there is no such allocation; `SF_INVALID`.
 ///
 /// Thread-safe; waits while a checkpoint is being captured.
+///
+/// # Safety
+/// `name` is NULL or a text that ends with 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sf_free_protected(job: *mut sf_job, name: *const c_char) -> c_int {
     call("sf_free_protected", || {
@@ -137,6 +149,9 @@ pub unsafe extern "C" fn sf_free_protected(job: *mut sf_job, name: *const c_char
 /// @return `SF_OK`; `SF_MISSING` if there is no such allocation; `SF_INVALID`.
 ///
 /// Thread-safe; waits while a checkpoint is being captured.
+///
+/// # Safety
+/// `name` is NULL or a text that ends with 0; `out_start` and `out_bytes` are NULL or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sf_allocated(
     job: *mut sf_job,
@@ -173,6 +188,9 @@ pub unsafe extern "C" fn sf_allocated(
 ///         is no memory.
 ///
 /// Thread-safe; waits while a checkpoint is being captured.
+///
+/// # Safety
+/// `out_count` is NULL or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sf_recreate(
     job: *mut sf_job,

@@ -117,7 +117,8 @@ impl sf_checkpoint_info {
 /// Waits first until the previous checkpoint is durable. If that one failed, its failure is
 /// returned and no checkpoint is taken: calling again takes it.
 ///
-/// @param job         An open job.
+/// @param job         An open job. Where the preload library is, NULL stands for the whole program
+///                    (docs/TRANSPARENT.md).
 /// @param version     Number of the checkpoint, or `SF_NEXT`. A checkpoint with the same number
 ///                    is replaced once the new one is durable.
 /// @param out_version Where the number goes; may be NULL.
@@ -127,6 +128,9 @@ impl sf_checkpoint_info {
 ///
 /// Thread-safe: checkpoints are taken one after the other. No other thread may write to protected
 /// memory until it returns.
+///
+/// # Safety
+/// `out_version` is NULL or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sf_checkpoint(
     job: *mut sf_job,
@@ -145,15 +149,20 @@ pub unsafe extern "C" fn sf_checkpoint(
     })
 }
 
-/// Takes a checkpoint if one is due by the setting `interval`: a fixed time, or `auto`, which
-/// weighs what checkpoints cost against `mtti`, the expected time between failures. To be called
-/// wherever the state is consistent, such as once per step; cheap when none is due.
+/// Takes a checkpoint if one is due or asked for. One is due by the setting `interval`: a fixed time,
+/// or `auto`, which weighs what checkpoints cost against `mtti`, the expected time between failures.
+/// One is asked for when the setting `signal` names a signal and it has come since the last
+/// checkpoint, in a job of several ranks to any of them. To be called wherever the state is
+/// consistent, such as once per step; cheap when none is wanted.
 ///
 /// @param job         An open job.
-/// @param out_version Where the number goes, or 0 if none was due; may be NULL.
+/// @param out_version Where the number goes, or 0 if none was wanted; may be NULL.
 /// @return As `sf_checkpoint`.
 ///
 /// Thread-safe, as `sf_checkpoint`.
+///
+/// # Safety
+/// `out_version` is NULL or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sf_point(job: *mut sf_job, out_version: *mut u64) -> c_int {
     call("sf_point", || {
@@ -166,14 +175,17 @@ pub unsafe extern "C" fn sf_point(job: *mut sf_job, out_version: *mut u64) -> c_
     })
 }
 
-/// Asks whether a checkpoint is due by the setting `interval`, for programs that have something
-/// to do before they take one.
+/// Asks whether a checkpoint is due by the setting `interval` or asked for by the `signal`, for
+/// programs that have something to do before they take one. Each rank answers for itself.
 ///
 /// @param job An open job.
-/// @param due Where 1 goes if one is due, else 0.
+/// @param due Where 1 goes if one is wanted, else 0.
 /// @return `SF_OK`; `SF_INVALID`.
 ///
 /// Thread-safe.
+///
+/// # Safety
+/// `due` is NULL or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sf_need_checkpoint(job: *mut sf_job, due: *mut c_int) -> c_int {
     call("sf_need_checkpoint", || {
@@ -195,6 +207,9 @@ pub unsafe extern "C" fn sf_need_checkpoint(job: *mut sf_job, due: *mut c_int) -
 ///         checkpoint; `SF_INVALID`.
 ///
 /// Thread-safe.
+///
+/// # Safety
+/// `level` is NULL or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sf_poll(job: *mut sf_job, version: u64, level: *mut c_int) -> c_int {
     call("sf_poll", || {
@@ -213,7 +228,7 @@ pub unsafe extern "C" fn sf_poll(job: *mut sf_job, version: u64, level: *mut c_i
 
 /// Waits until a checkpoint has reached a level.
 ///
-/// @param job     An open job.
+/// @param job     An open job, or NULL as for `sf_checkpoint`.
 /// @param version Number of the checkpoint.
 /// @param level   One of `sf_level`, such as `SF_LEVEL_LOCAL`: durable on this node.
 /// @return `SF_OK`; if the checkpoint failed, its failure; `SF_UNSUPPORTED` if the job's
@@ -241,6 +256,9 @@ pub extern "C" fn sf_wait(job: *mut sf_job, version: u64, level: c_int) -> c_int
 /// @return `SF_OK`, or `SF_INVALID`.
 ///
 /// Thread-safe.
+///
+/// # Safety
+/// `buf` is NULL or has room for `capacity`; `count` is NULL or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sf_list(
     job: *mut sf_job,
@@ -275,6 +293,9 @@ pub unsafe extern "C" fn sf_list(
 ///         `SF_CORRUPT` if it cannot be read; `SF_INVALID`.
 ///
 /// Thread-safe.
+///
+/// # Safety
+/// `buf` is NULL or has room for `capacity`; `needed` is NULL or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sf_report(
     job: *mut sf_job,

@@ -32,6 +32,9 @@ pub const SF_VERSION_PATCH: u32 = 0;
 ///         `SF_CORRUPT` or `SF_UNSUPPORTED` if the store cannot be used.
 ///
 /// Thread-safe. End with `sf_finalize`.
+///
+/// # Safety
+/// `options` is NULL or a text that ends with 0; `job` is NULL or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sf_init(options: *const c_char, job: *mut *mut sf_job) -> c_int {
     call("sf_init", || {
@@ -57,6 +60,10 @@ pub unsafe extern "C" fn sf_init(options: *const c_char, job: *mut *mut sf_job) 
 ///         rank fails, all do.
 ///
 /// Not to be called by several threads with one communicator. End with `sf_finalize`.
+///
+/// # Safety
+/// `table` is NULL or complete, with functions that keep their promises for `comm`; `options` is
+/// NULL or a text that ends with 0; `job` is NULL or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sf_init_table(
     table: *const CommTable,

@@ -17,10 +17,6 @@
 //! - The failure of a checkpoint in the background is returned by at least one later call.
 //! - Results are written only on success, except that `sf_init` clears its handle first.
 
-// The comments of exported functions are those of the header: they state the duties of a C caller
-// with each parameter.
-#![allow(clippy::missing_safety_doc)]
-
 pub mod alloc;
 mod argument;
 pub mod checkpoint;

@@ -17,6 +17,9 @@ use crate::restart::memory;
 /// @return `SF_OK`; `SF_INVALID`.
 ///
 /// Thread-safe.
+///
+/// # Safety
+/// `rank` and `size` are NULL or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sf_rank(job: *mut sf_job, rank: *mut u32, size: *mut u32) -> c_int {
     call("sf_rank", || {
@@ -42,6 +45,9 @@ pub unsafe extern "C" fn sf_rank(job: *mut sf_job, rank: *mut u32, size: *mut u3
 ///         it cannot be read; `SF_INVALID`.
 ///
 /// Thread-safe. Ranks need not call it together.
+///
+/// # Safety
+/// `name` is NULL or a text that ends with 0; `bytes` is NULL or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sf_recovered_bytes_of(
     job: *mut sf_job,
@@ -80,6 +86,9 @@ pub unsafe extern "C" fn sf_recovered_bytes_of(
 ///
 /// Thread-safe. Ranks need not call it together. No other thread may use the buffer until it
 /// returns.
+///
+/// # Safety
+/// `name` is NULL or a text that ends with 0; `buf` is NULL or has room for `bytes`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sf_recover_of(
     job: *mut sf_job,

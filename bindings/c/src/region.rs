@@ -83,6 +83,10 @@ fn layout(number: c_int) -> Option<(usize, u8)> {
 /// thread may write to it during `sf_checkpoint`, nor use it during `sf_restart`.
 ///
 /// Thread-safe; waits while a checkpoint is being captured.
+///
+/// # Safety
+/// `name` is NULL or a text that ends with 0. The memory is the program's own, and is left alone as
+/// described above.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sf_protect(
     job: *mut sf_job,
@@ -107,6 +111,9 @@ pub unsafe extern "C" fn sf_protect(
 /// The memory must be left alone as described for `sf_protect`.
 ///
 /// Thread-safe; waits while a checkpoint is being captured.
+///
+/// # Safety
+/// As for `sf_protect`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sf_protect_typed(
     job: *mut sf_job,
@@ -160,6 +167,10 @@ unsafe fn protect(
 /// `sf_restart`.
 ///
 /// Thread-safe; waits while a checkpoint is being captured.
+///
+/// # Safety
+/// `name` is NULL or a text that ends with 0. The memory is the program's own, and is left alone as
+/// described above.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sf_protect_device(
     job: *mut sf_job,
@@ -184,6 +195,9 @@ pub unsafe extern "C" fn sf_protect_device(
 /// The memory must be left alone as described for `sf_protect_device`.
 ///
 /// Thread-safe; waits while a checkpoint is being captured.
+///
+/// # Safety
+/// As for `sf_protect_device`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sf_protect_device_typed(
     job: *mut sf_job,
@@ -237,6 +251,9 @@ fn measure(count: usize, number: c_int) -> Outcome<(usize, u8)> {
 /// @return `SF_OK`; `SF_MISSING` if no region of that name is protected; `SF_INVALID`.
 ///
 /// Thread-safe; waits while a checkpoint is being captured.
+///
+/// # Safety
+/// `name` is NULL or a text that ends with 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sf_unprotect(job: *mut sf_job, name: *const c_char) -> c_int {
     call("sf_unprotect", || {

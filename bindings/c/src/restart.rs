@@ -47,6 +47,9 @@ pub struct sf_region_info {
 ///         with them.
 ///
 /// Thread-safe. No other thread may use protected memory until it returns.
+///
+/// # Safety
+/// `restored` is NULL or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sf_restart(job: *mut sf_job, version: u64, restored: *mut u64) -> c_int {
     call("sf_restart", || {
@@ -75,6 +78,9 @@ pub unsafe extern "C" fn sf_restart(job: *mut sf_job, version: u64, restored: *m
 ///         `SF_INVALID`.
 ///
 /// Thread-safe.
+///
+/// # Safety
+/// `buf` is NULL or has room for `capacity`; `needed` is NULL or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sf_restart_report(
     job: *mut sf_job,
@@ -122,6 +128,9 @@ fn told(restarted: &Restarted) -> String {
 ///         read; `SF_INVALID`.
 ///
 /// Thread-safe.
+///
+/// # Safety
+/// `buf` is NULL or has room for `capacity`; `count` is NULL or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sf_regions(
     job: *mut sf_job,
@@ -167,6 +176,9 @@ fn name_of(name: &str) -> [c_char; SF_NAME_BYTES] {
 ///         cannot be read; `SF_INVALID`.
 ///
 /// Thread-safe.
+///
+/// # Safety
+/// `name` is NULL or a text that ends with 0; `bytes` is NULL or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sf_recovered_bytes(
     job: *mut sf_job,
@@ -197,6 +209,9 @@ pub unsafe extern "C" fn sf_recovered_bytes(
 ///         lengths differ; `SF_CORRUPT` if it cannot be read: then the buffer holds a mixture.
 ///
 /// Thread-safe. No other thread may use the buffer until it returns.
+///
+/// # Safety
+/// `name` is NULL or a text that ends with 0; `buf` is NULL or has room for `bytes`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sf_recover(
     job: *mut sf_job,

@@ -6,47 +6,40 @@
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::Ordering;
 
+use standfast::Kind;
+
 use crate::context::RESUMED;
 use crate::control::{Control, FILES_MAX, FileAt};
 use crate::stop::{self, Unstopped};
 use crate::system::{self, Digits, sys};
 use crate::{start, twin};
 
-/// What became of a request.
+/// What became of a request that was met.
 #[derive(Clone, Copy, PartialEq)]
-enum Taken {
+pub(crate) enum Taken {
     /// The twin writes it.
     Captured,
     /// This is a resumed process: the program goes on from a checkpoint.
     Resumed,
-    /// None was taken.
-    None,
 }
 
-/// Takes a checkpoint of the whole program.
-///
-/// Returns 0 when it is captured (writing goes on in the background), 1 when the program has just
-/// been resumed from this very checkpoint, and -1 if none was taken; stderr then says why.
-///
-/// For programs that look for it: `int standfast_preload_checkpoint(void)`, a weak symbol or found
-/// by `dlsym`. Thread-safe.
-#[unsafe(no_mangle)]
-pub extern "C" fn standfast_preload_checkpoint() -> c_int {
-    match take(true) {
-        Taken::Captured => 0,
-        Taken::Resumed => 1,
-        Taken::None => -1,
+/// Takes a checkpoint for the program itself; stderr says why there is none.
+pub(crate) fn by_call() -> Result<Taken, Kind> {
+    if protected().is_none() {
+        return Err(Kind::Unsupported);
     }
+    take(true).ok_or(Kind::Transient)
 }
 
-/// Waits until the last checkpoint is durable.
-///
-/// Returns 0 if it is, or if there is none; -1 if it could not be written.
-#[unsafe(no_mangle)]
-pub extern "C" fn standfast_preload_wait() -> c_int {
-    let Some(control) = protected() else { return -1 };
+/// Waits until the last checkpoint is durable; tells the kind of its failure.
+pub(crate) fn wait() -> Result<(), Kind> {
+    let control = protected().ok_or(Kind::Unsupported)?;
     reap(control, true);
-    -c_int::from(control.failed.load(Ordering::Acquire) != 0)
+    match control.failed.load(Ordering::Acquire) {
+        0 => Ok(()),
+        // One that was killed has no kind.
+        code => Err(Kind::all().find(|kind| kind.exit_code() == code).unwrap_or(Kind::Transient)),
+    }
 }
 
 /// The handler of the signal that asks for a checkpoint.
@@ -64,27 +57,27 @@ fn protected() -> Option<&'static Control> {
     unsafe { Control::get() }
 }
 
-fn take(patient: bool) -> Taken {
-    let Some(control) = protected() else { return Taken::None };
+fn take(patient: bool) -> Option<Taken> {
+    let control = protected()?;
     if !control.claim() {
-        return Taken::None;
+        return None;
     }
     // A handler of the program that jumped away from here would leave its threads standing.
     let signals = start::block_signals();
-    let taken = if reap(control, patient) { take_now(control) } else { Taken::None };
+    let taken = if reap(control, patient) { take_now(control) } else { None };
     // A resumed process has a page of its own, on which nothing was claimed.
-    if taken != Taken::Resumed {
+    if taken != Some(Taken::Resumed) {
         control.release();
     }
     start::unblock_signals(signals);
     taken
 }
 
-fn take_now(control: &Control) -> Taken {
+fn take_now(control: &Control) -> Option<Taken> {
     if let Err(unstopped) = stop::others(control) {
         complain(&unstopped);
         stop::go_on(control);
-        return Taken::None;
+        return None;
     }
     observe(control);
     let page = control.as_ptr();
@@ -92,15 +85,15 @@ fn take_now(control: &Control) -> Taken {
     let answer = unsafe { stop::stand(&raw mut (*page).slots[0].thread, fork_twin, page.cast()) };
     if answer == RESUMED {
         crate::pour::clean_up();
-        return Taken::Resumed;
+        return Some(Taken::Resumed);
     }
     stop::go_on(control);
     match control.twin.load(Ordering::Relaxed) {
         0 => {
             system::say(&[b"standfast: no checkpoint: the process cannot be forked\n"]);
-            Taken::None
+            None
         }
-        _ => Taken::Captured,
+        _ => Some(Taken::Captured),
     }
 }
 
@@ -138,7 +131,9 @@ fn reap(control: &Control, patient: bool) -> bool {
             _ => break,
         }
     }
-    control.failed.store(u32::from(status != 0), Ordering::Release);
+    // The code of a twin that has ended by itself, or the signal that has ended it.
+    let failed = if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { -status };
+    control.failed.store(failed, Ordering::Release);
     control.twin.store(0, Ordering::Release);
     true
 }

@@ -46,8 +46,8 @@ pub(crate) struct Control {
     pub(crate) round: AtomicU32,
     /// The twin that is at work; 0: none.
     pub(crate) twin: AtomicI32,
-    /// Whether the last twin failed.
-    pub(crate) failed: AtomicU32,
+    /// How the last twin failed: its exit code, or less than 0 if it was killed.
+    pub(crate) failed: AtomicI32,
     /// Where the C library keeps a thread's number, from its pointer.
     pub(crate) tid_offset: usize,
     /// Where a thread's restartable-sequence area lies from its pointer, and whether there is one.

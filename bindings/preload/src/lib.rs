@@ -22,7 +22,8 @@
 
 pub mod allocator;
 mod arena;
-pub mod checkpoint;
+pub mod call;
+mod checkpoint;
 mod context;
 mod control;
 mod maps;

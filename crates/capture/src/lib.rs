@@ -4,6 +4,8 @@
 //! the program's memory, or a [`Snapshot`] of it while it goes on changing, for `reduce` (at a
 //! checkpoint), and slices for `restart` (to be filled).
 //!
+//! Besides, signals that ask for a checkpoint -> [`Requests`], looked at where the program lets it.
+//!
 //! What this is not: it hashes nothing and writes nothing.
 //!
 //! ```
@@ -23,6 +25,7 @@ mod huge;
 mod kernel;
 mod memory;
 mod region;
+mod signal;
 mod snapshot;
 mod tracker;
 
@@ -34,5 +37,6 @@ pub use device::{
 pub use huge::Mender;
 pub use memory::Memory;
 pub use region::{Error, Region, Regions, Result};
+pub use signal::{Requests, Signal};
 pub use snapshot::{Lost, Refused, Snapshot, Snapshots, Wait, Wanted};
 pub use tracker::{Dirty, Hashing, Mprotect, Span, Tracker, Uffd, Watch};

@@ -1,7 +1,7 @@
 //! When the next checkpoint is due: never, after a fixed time, or after the time that costs least.
 //!
 //! Data: the settings `interval` and `mtti`, the caller's clock, the time that each checkpoint
-//! held the program up and what drains have told -> [`Pace::is_due`] -> [`Job::need_checkpoint`], [`Job::point`].
+//! held the program up and what drains have told -> [`Pace::is_due`] -> `point`.
 //!
 //! Why the clock is passed to [`Pace`]: hours are tested in microseconds.
 //!
@@ -16,7 +16,6 @@ use standfast_model::plan::live::Live;
 use standfast_restart::read_drains;
 
 use crate::config::{Config, Interval, Ring};
-use crate::error::Result;
 use crate::job::Job;
 
 /// The rule of one job, and what it has seen.
@@ -59,12 +58,12 @@ impl Pace {
     }
 
     /// Whether enough work has been done since the last checkpoint.
-    fn is_due(&self, now: Duration) -> bool {
+    pub(crate) fn is_due(&self, now: Duration) -> bool {
         now.as_secs_f64() >= self.due_s
     }
 
     /// The checkpoint that must be written before another one is asked for.
-    fn waits_for(&self) -> Option<Version> {
+    pub(crate) fn waits_for(&self) -> Option<Version> {
         self.newest.filter(|_| matches!(self.rule, Rule::Auto(_)))
     }
 
@@ -107,13 +106,6 @@ impl Pace {
 }
 
 impl Job {
-    /// Whether a checkpoint is due by the settings `interval` and `mtti`. Cheap enough to ask in
-    /// every step of a program.
-    pub fn need_checkpoint(&self) -> bool {
-        let pace = self.pace();
-        pace.is_due(self.since_open()) && !pace.waits_for().is_some_and(|it| self.is_under_way(it))
-    }
-
     /// Lets the interval `auto` know how long drains take, which run in processes of their own.
     pub(crate) fn learn_drains(&self) {
         // A store far away has no drain, and asking it takes time.
@@ -123,46 +115,6 @@ impl Job {
         if let Some(drains) = read_drains(&*self.store) {
             self.pace().drained(&drains);
         }
-    }
-
-    /// Takes a checkpoint if one is due, and tells its version.
-    ///
-    /// A program calls this wherever its state is worth saving, and leaves the rest to
-    /// `interval`:
-    ///
-    /// ```
-    /// # let dir = tempfile::tempdir().unwrap();
-    /// # let store = dir.path().to_str().unwrap();
-    /// let job = standfast::Job::open(&[("store", store), ("interval", "10min")])?;
-    /// let field = job.alloc::<f64>("field", 4096)?;
-    /// for _step in 0..1000 {
-    ///     field.write()[0] += 1.0;
-    ///     job.point()?;
-    /// }
-    /// # Ok::<(), standfast::Error>(())
-    /// ```
-    ///
-    /// In a job of several ranks the first rank's clock decides for all.
-    pub fn point(&self) -> Result<Option<Version>> {
-        let mut core = self.core();
-        if core.team.size() > 1 {
-            let due = !core.team.is_first() || self.need_checkpoint();
-            let [due, ready] = core.team.all_hold([due, core.can_settle()])?;
-            if ready {
-                core.settle();
-            }
-            return if due { self.take(&mut core, None).map(Some) } else { Ok(None) };
-        }
-        drop(core);
-        if !self.need_checkpoint() {
-            return Ok(None);
-        }
-        let mut core = self.core();
-        // Another thread may have taken it in the meantime.
-        if !self.need_checkpoint() {
-            return Ok(None);
-        }
-        self.take(&mut core, None).map(Some)
     }
 }
 

@@ -10,7 +10,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use standfast_capture::{Memory, Region, Regions};
+use standfast_capture::{Memory, Region, Regions, Requests};
 use standfast_comm::{Comm, Concurrency};
 use standfast_commit::{Publisher, refresh};
 use standfast_format::{AttemptId, Kind, Level, Manifest, Rank, StoreHeader, Version, name};
@@ -49,6 +49,8 @@ pub struct Job {
     pub(crate) header: StoreHeader,
     opened: Instant,
     pace: Mutex<Pace>,
+    /// What a signal asks for, where one may.
+    pub(crate) requests: Option<Requests>,
     pub(crate) stores: Stores,
     /// Held by the leaders of stores for all.
     _lock: Option<LockGuard>,
@@ -185,7 +187,8 @@ impl Job {
         let core = Arc::new(Mutex::new(core));
         let pace = Mutex::new(Pace::new(config));
         let opened = Instant::now();
-        Ok(Self { board, core, loaded, store, header, opened, pace, stores, _lock: lock })
+        let requests = config.signal.map(Requests::by);
+        Ok(Self { board, core, loaded, store, header, opened, pace, requests, stores, _lock: lock })
     }
 
     /// The configuration in effect.
@@ -308,6 +311,9 @@ impl Job {
             self.learn_drains();
         }
         self.pace().taken(version, begun, held_up);
+        if let Some(requests) = &self.requests {
+            requests.answer();
+        }
         Ok(version)
     }
 

@@ -46,6 +46,7 @@ mod job;
 mod lazy;
 pub mod location;
 mod pledges;
+mod point;
 mod progress;
 mod protected;
 mod report;

@@ -23,6 +23,9 @@ pub(crate) struct Args {
     /// MiB that each rank protects
     #[arg(long, default_value_t = 4)]
     mib: usize,
+    /// Checkpoints are acknowledged when they are on the ring
+    #[arg(long)]
+    ring: bool,
 }
 
 const WORDS: usize = 512;
@@ -77,7 +80,7 @@ pub(crate) fn run(args: &Args, comm: &dyn Comm) -> anyhow::Result<()> {
         job.checkpoint(Some(Version(step)))?;
         // Half of them are waited for, the others are overtaken by the next.
         if step % 2 == 0 {
-            job.wait(Version(step), Level::Local)?;
+            job.wait(Version(step), if args.ring { Level::Ring } else { Level::Local })?;
             if rank == 0 {
                 say(format_args!("durable {step}"));
             }

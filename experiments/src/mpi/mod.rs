@@ -8,6 +8,7 @@
 //! So one binary, linked with no MPI, runs on whichever is installed.
 
 pub(crate) mod bars;
+pub(crate) mod heard;
 mod library;
 pub(crate) mod life;
 pub(crate) mod rank;
@@ -61,7 +62,21 @@ impl Launcher {
 
     /// The command that runs `mpi-rank` with these arguments on so many ranks.
     pub(crate) fn command(&self, ranks: usize, args: &[String]) -> anyhow::Result<Command> {
-        let mut command = Command::new(self.run);
+        self.command_by(Command::new(self.run), ranks, args)
+    }
+
+    /// The launcher's name.
+    pub(crate) fn name(&self) -> &'static str {
+        self.run
+    }
+
+    /// The same with options of the launcher: `command` runs it, and has them.
+    pub(crate) fn command_by(
+        &self,
+        mut command: Command,
+        ranks: usize,
+        args: &[String],
+    ) -> anyhow::Result<Command> {
         command
             .args(["--allow-run-as-root", "--oversubscribe", "--bind-to", "none"])
             .args(["--mca", "mpi_yield_when_idle", "1"])

@@ -102,6 +102,11 @@ fn allocations_come_and_go_and_come_back() {
 }
 
 #[test]
+fn a_signal_asks_for_a_checkpoint_at_the_next_point() {
+    runs_well("signals");
+}
+
+#[test]
 fn threads_share_a_job() {
     runs_well("threads");
 }

@@ -23,5 +23,5 @@ mod twins;
 pub use error::{Error, Result};
 pub use files::digest;
 pub use library::find;
-pub use spawn::{Launch, RESUME, SETTINGS, SIGNAL, signal_number};
+pub use spawn::{Launch, RESUME, SETTINGS, SIGNAL};
 pub use twins::{TWIN, twins};

@@ -39,6 +39,7 @@ pub fn prepare(loaded: &Loaded, version: Option<Version>) -> Result<Option<Prepa
     // All of it is needed at once, and nothing is watched.
     loaded.config.restart = Restart::Eager;
     (loaded.config.track, loaded.config.capture) = (Track::Hash, Capture::Stop);
+    loaded.config.signal = None;
     let name = loaded.config.job.clone();
     let job = Job::open_loaded(loaded)?;
     if let Some(version) = version {

@@ -10,7 +10,7 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command};
 
-use standfast::config::{KEYS, Loaded};
+use standfast::config::{KEYS, Loaded, Signal};
 
 use crate::error::{Error, Result};
 use crate::resume::Prepared;
@@ -30,14 +30,16 @@ pub struct Launch {
     /// The job's settings.
     pub loaded: Loaded,
     /// The signal that asks for a checkpoint.
-    pub signal: i32,
+    pub signal: Signal,
 }
 
 impl Launch {
     /// Starts a program, from its beginning or from a checkpoint.
     pub fn spawn(&self, mut command: Command, resume: Option<&Prepared>) -> Result<Child> {
         command.env("LD_PRELOAD", self.preload());
-        command.env(SETTINGS, settings(&self.loaded)?).env(SIGNAL, self.signal.to_string());
+        command
+            .env(SETTINGS, settings(&self.loaded)?)
+            .env(SIGNAL, self.signal.number().to_string());
         let file = resume.map(|prepared| prepared.file.as_raw_fd());
         match resume {
             Some(Prepared { file, described_bytes, .. }) => {
@@ -88,46 +90,4 @@ fn settings(loaded: &Loaded) -> Result<String> {
         text.push_str(&format!("{}={value}\n", key.name));
     }
     Ok(text)
-}
-
-const NAMES: [(&str, i32); 8] = [
-    ("USR1", libc::SIGUSR1),
-    ("USR2", libc::SIGUSR2),
-    ("HUP", libc::SIGHUP),
-    ("URG", libc::SIGURG),
-    ("WINCH", libc::SIGWINCH),
-    ("IO", libc::SIGIO),
-    ("PWR", libc::SIGPWR),
-    ("XCPU", libc::SIGXCPU),
-];
-
-/// The signal behind a name such as `USR1` or `SIGUSR1`, or a number. Only signals that a program
-/// can do without are taken.
-pub fn signal_number(text: &str) -> std::result::Result<i32, String> {
-    let upper = text.to_ascii_uppercase();
-    let name = upper.strip_prefix("SIG").unwrap_or(&upper);
-    let number: Option<i32> = name.parse().ok();
-    let found = NAMES.iter().find(|(of, signal)| *of == name || Some(*signal) == number);
-    let found = found.map(|(_, signal)| *signal);
-    let realtime =
-        number.filter(|number| (libc::SIGRTMIN()..libc::SIGRTMAX() - 2).contains(number));
-    found.or(realtime).ok_or_else(|| {
-        let names: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
-        format!("not one of {}, or the number of a real-time signal", names.join(", "))
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn signals_are_known_by_name_and_number() {
-        assert_eq!(signal_number("USR1"), Ok(libc::SIGUSR1));
-        assert_eq!(signal_number("sigusr2"), Ok(libc::SIGUSR2));
-        assert_eq!(signal_number("40"), Ok(40));
-        for bad in ["KILL", "9", "11", "TERM", "", "64", "-3"] {
-            assert!(signal_number(bad).unwrap_err().contains("USR1"), "{bad}");
-        }
-    }
 }

@@ -15,7 +15,7 @@ mod volatile;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use standfast::{Job, Level};
+use standfast::{Job, Kind, Level, Retry};
 use standfast_launch::{TWIN, plan, resume};
 
 use crate::allocator;
@@ -37,24 +37,53 @@ pub(crate) fn run(control: &Control) -> ! {
     let stack = control.slots[0].thread.context as usize;
     let Some(copies) = Copies::take(control, stack) else {
         system::say(&[b"standfast: no checkpoint: no memory for the twin\n"]);
-        system::exit(1);
+        system::exit(Kind::Full.exit_code());
     };
     allocator::enter_engine();
     let written = catch_unwind(AssertUnwindSafe(|| write(control, &copies)));
-    let complaint = match written {
+    match written {
         Ok(Ok(())) => system::exit(0),
-        Ok(Err(why)) => why,
-        Err(_) => "Standfast is broken; please report it".to_owned(),
-    };
-    system::say(&[b"standfast: no checkpoint: ", complaint.as_bytes(), b"\n"]);
-    system::exit(1);
+        Ok(Err(failure)) => failure.end(),
+        Err(_) => Failure::new(Kind::Bug, "Standfast is broken; please report it").end(),
+    }
 }
 
-fn write(control: &Control, copies: &Copies) -> Result<(), String> {
-    let described = describe::describe(control, copies)?;
+/// Why there is no checkpoint.
+struct Failure {
+    kind: Kind,
+    why: String,
+}
+
+impl Failure {
+    fn new(kind: Kind, why: impl Into<String>) -> Self {
+        Self { kind, why: why.into() }
+    }
+
+    /// Says so and ends the twin; who waits for it learns the kind.
+    fn end(self) -> ! {
+        let next = match self.kind.retry() {
+            Retry::AfterAction => "; put that right, and the next checkpoint is taken as usual",
+            Retry::Backoff | Retry::Never => "; the program goes on without it",
+        };
+        let parts = [b"standfast: no checkpoint: ", self.why.as_bytes(), next.as_bytes(), b"\n"];
+        // In one piece: the program may be writing as well.
+        system::say(&[&parts.concat()]);
+        system::exit(self.kind.exit_code());
+    }
+}
+
+impl From<standfast::Error> for Failure {
+    fn from(error: standfast::Error) -> Self {
+        Self::new(error.kind(), error.to_string())
+    }
+}
+
+fn write(control: &Control, copies: &Copies) -> Result<(), Failure> {
+    let described = describe::describe(control, copies);
+    let described = described.map_err(|why| Failure::new(Kind::Unsupported, why))?;
     part_from_the_program();
-    prove_that_threads_start()?;
-    store(control, &described).map_err(|error| error.to_string())
+    prove_that_threads_start().map_err(|why| Failure::new(Kind::Transient, why))?;
+    Ok(store(control, &described)?)
 }
 
 /// Lets go of what the program would miss: its process group, its descriptors, its signals.
@@ -77,10 +106,10 @@ fn part_from_the_program() {
 }
 
 fn prove_that_threads_start() -> Result<(), String> {
-    // SAFETY: the default action ends the twin; only this signal is let through.
+    // SAFETY: the handler ends the twin; only this signal is let through.
     unsafe {
-        let (default, alarm) = ([0u64; 4], 1u64 << (libc::SIGALRM - 1));
-        sys!(libc::SYS_rt_sigaction, libc::SIGALRM, &raw const default, 0, 8);
+        let alarm = 1u64 << (libc::SIGALRM - 1);
+        libc::signal(libc::SIGALRM, give_up as *const () as libc::sighandler_t);
         sys!(libc::SYS_rt_sigprocmask, libc::SIG_UNBLOCK, &raw const alarm, 0, 8);
         sys!(libc::SYS_alarm, START_S);
     }
@@ -91,12 +120,20 @@ fn prove_that_threads_start() -> Result<(), String> {
     ended.map_err(|_| "a thread that does nothing failed".to_owned())
 }
 
+/// The handler of the alarm.
+extern "C" fn give_up(_: i32) {
+    let why = b"standfast: no checkpoint: a thread of the program was stopped inside of the C library; the next one is taken as usual\n";
+    system::say(&[why]);
+    system::exit(Kind::Transient.exit_code());
+}
+
 fn store(control: &Control, described: &Described) -> standfast::Result<()> {
     let text = String::from_utf8_lossy(control.settings()).into_owned();
     let mut settings: Vec<(&str, &str)> =
         text.lines().filter_map(|line| line.split_once('=')).collect();
     // The twin stands still by nature, and lives for one checkpoint: nothing to track.
-    settings.extend([("track", "hash"), ("capture", "stop"), ("interval", "off")]);
+    settings.extend([("track", "hash"), ("capture", "stop")]);
+    settings.extend([("interval", "off"), ("signal", "off")]);
     let job = Job::open(&settings)?;
     let mut description = described.draft.encode();
     // SAFETY: all of it is mapped and left alone until the process ends.

@@ -1,6 +1,6 @@
-/* Looks for the library at run time and asks for checkpoints itself, like setjmp. */
+/* Asks for checkpoints itself, where the library is, like setjmp. */
 #define _GNU_SOURCE
-#include <dlfcn.h>
+#include <standfast_preload.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -8,8 +8,6 @@
 static double *heap;
 
 int main(int argc, char **argv) {
-    int (*checkpoint)(void) = (int (*)(void))dlsym(RTLD_DEFAULT, "standfast_preload_checkpoint");
-    int (*wait_for)(void) = (int (*)(void))dlsym(RTLD_DEFAULT, "standfast_preload_wait");
     int steps = atoi(argv[1]), crash_at = argc > 2 ? atoi(argv[2]) : -1, resumed = 0;
     size_t bytes = 8 << 20;
     unsigned char *mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -20,12 +18,12 @@ int main(int argc, char **argv) {
             heap[i] += step * 0.5 + i;
         for (size_t i = 0; i < bytes; i += 4096)
             mapped[i] += step;
-        if (checkpoint && step % 5 == 0) {
-            int got = checkpoint();
+        if (sf_checkpoint && step % 5 == 0) {
+            int got = sf_checkpoint(NULL, 0, NULL);
             if (got < 0)
                 return 3;
             resumed += got;
-            if (got == 0 && wait_for() != 0)
+            if (got == 0 && sf_wait(NULL, 0, 0) != 0)
                 return 4;
         }
         if (step == crash_at && !resumed)

@@ -5,6 +5,8 @@
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
 mod allocation;
+mod call;
+mod failure;
 mod mismatch;
 mod program;
 mod resume;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use standfast::Kind;
-use standfast::config::Loaded;
+use standfast::config::{self, Loaded};
 use standfast_launch::{Launch, resume};
 use standfast_restart::Inventory;
 use tempfile::TempDir;
@@ -20,20 +20,25 @@ const PATIENCE: Duration = Duration::from_secs(100);
 pub(crate) struct Program {
     pub(crate) dir: TempDir,
     pub(crate) path: PathBuf,
-    args: Vec<String>,
+    pub(crate) args: Vec<String>,
 }
 
 impl Program {
     /// Compiles one of `tests/programs`; `None` where its compiler is not installed.
     pub(crate) fn build(source: &str, args: &[&str]) -> Option<Self> {
+        Self::build_with(source, args, &[])
+    }
+
+    /// The same with options of the compiler.
+    pub(crate) fn build_with(source: &str, args: &[&str], options: &[&str]) -> Option<Self> {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("program");
-        compile(source, &path, &[])?;
+        compile(source, &path, options)?;
         let args = args.iter().map(|arg| (*arg).to_owned()).collect();
         Some(Self { dir, path, args })
     }
 
-    fn command(&self) -> Command {
+    pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(&self.path);
         command.args(&self.args).current_dir(self.dir.path()).stdout(Stdio::piped());
         command
@@ -83,7 +88,7 @@ impl Program {
 
     /// How it is started.
     pub(crate) fn launch(&self) -> Launch {
-        Launch { library: library(), loaded: self.loaded(), signal: libc_usr1() }
+        Launch { library: library(), loaded: self.loaded(), signal: config::Signal::USR1 }
     }
 
     /// Committed checkpoints.
@@ -104,10 +109,6 @@ impl Program {
     }
 }
 
-fn libc_usr1() -> i32 {
-    Signal::USR1.as_raw()
-}
-
 /// Cargo leaves the library beside the tests of its package.
 pub(crate) fn library() -> PathBuf {
     let tests = std::env::current_exe().unwrap();
@@ -126,9 +127,11 @@ pub(crate) fn compile(source: &str, to: &Path, options: &[&str]) -> Option<()> {
     if compiler != "cc" && Command::new(compiler).arg("--version").output().is_err() {
         return None;
     }
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(source);
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut command = Command::new(compiler);
-    command.args(["-O2", "-Wall", "-pthread"]).args(options).arg(source).arg("-o").arg(to);
+    command.args(["-O2", "-Wall", "-pthread", "-I"]).arg(package.join("include"));
+    // Libraries are looked for by what comes before them.
+    command.arg(package.join("tests/programs").join(source)).args(options).arg("-o").arg(to);
     let output = command.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     Some(())

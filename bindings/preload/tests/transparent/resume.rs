@@ -1,4 +1,4 @@
-//! By signal, by call, several times over; one thread and several.
+//! By signal, several times over; one thread and several.
 
 use crate::program::{CODE, Program};
 
@@ -48,17 +48,6 @@ fn a_fortran_program_with_an_open_file() {
 #[test]
 fn a_program_with_threads() {
     survives_two_kills("threads.c", &[STEPS]);
-}
-
-#[test]
-fn a_program_that_asks_itself_gets_1_after_a_restart() {
-    let program = Program::build("call.c", &["40", "23"]).unwrap();
-    let undisturbed = Program::build("call.c", &["40"]).unwrap();
-    let (_, code) = program.start().finish();
-    assert_eq!(code, None, "it has aborted");
-    assert_eq!(program.checkpoints(), 5);
-    let (said, code) = program.resume().finish();
-    assert_eq!((said.last(), code), (Some(&undisturbed.answer()), Some(CODE)));
 }
 
 #[test]

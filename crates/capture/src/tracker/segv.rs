@@ -12,14 +12,13 @@
 //! - A handler that the program installs after ours is its own: from then on nothing is armed.
 //!   Programs install theirs before the first checkpoint, or call ours for faults they do not know.
 
-use std::cell::UnsafeCell;
-use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::ptr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 use crate::kernel::system_page;
+use crate::signal::previous::{self, Previous, current};
 
 /// Stretches that can be tracked at a time.
 const AREAS: usize = 256;
@@ -37,12 +36,8 @@ static TRACKED: [AtomicPtr<Area>; AREAS] = [const { AtomicPtr::new(ptr::null_mut
 /// Threads that look at areas right now.
 static INSIDE: AtomicUsize = AtomicUsize::new(0);
 /// Whoever was there before; set once, before our handler is.
-static PREVIOUS: Previous = Previous(UnsafeCell::new(MaybeUninit::uninit()));
+static PREVIOUS: Previous = Previous::unknown();
 static INSTALLED: Mutex<bool> = Mutex::new(false);
-
-struct Previous(UnsafeCell<MaybeUninit<libc::sigaction>>);
-// SAFETY: written once under `INSTALLED`, before the handler that reads it is installed.
-unsafe impl Sync for Previous {}
 
 impl Area {
     pub(super) fn new(range: Range<usize>) -> Self {
@@ -150,10 +145,10 @@ pub(super) fn remove(area: *const Area) -> Option<Box<Area>> {
 pub(super) fn install() -> bool {
     let mut installed = INSTALLED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     if *installed {
-        return current().sa_sigaction == own();
+        return current(libc::SIGSEGV).sa_sigaction == own();
     }
-    // SAFETY: nobody reads it before the handler below is installed.
-    unsafe { (*PREVIOUS.0.get()).write(current()) };
+    // SAFETY: nobody reads it before the handler below is installed, and the lock is held.
+    unsafe { PREVIOUS.set(current(libc::SIGSEGV)) };
     // SAFETY: plain numbers and an empty set.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     action.sa_sigaction = own();
@@ -166,15 +161,6 @@ pub(super) fn install() -> bool {
 
 fn own() -> libc::sighandler_t {
     handle as extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void) as libc::sighandler_t
-}
-
-fn current() -> libc::sigaction {
-    // SAFETY: plain numbers; the call fills them in.
-    unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        libc::sigaction(libc::SIGSEGV, ptr::null(), &mut action);
-        action
-    }
 }
 
 extern "C" fn handle(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
@@ -203,8 +189,8 @@ fn admit(address: usize) -> bool {
 
 /// Does what would have happened without us.
 fn pass_on(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void, fault: bool) {
-    // SAFETY: written before this handler was installed.
-    let previous = unsafe { (*PREVIOUS.0.get()).assume_init_ref() };
+    // SAFETY: set before this handler was installed.
+    let previous = unsafe { PREVIOUS.get() };
     match previous.sa_sigaction {
         libc::SIG_IGN if !fault => {}
         // A fault happens again, now with the default action; a sent signal must be sent again.
@@ -219,33 +205,6 @@ fn pass_on(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void, 
                 }
             }
         }
-        handler => call(previous, handler, signal, info, context),
-    }
-}
-
-/// Calls a handler as the kernel would: with its mask, and its kind of arguments.
-fn call(
-    previous: &libc::sigaction,
-    handler: libc::sighandler_t,
-    signal: i32,
-    info: *mut libc::siginfo_t,
-    context: *mut libc::c_void,
-) {
-    // SAFETY: the set is filled in before it is used; the handler is what the program gave to
-    // sigaction, called with the arguments its flags ask for.
-    unsafe {
-        let mut mask = previous.sa_mask;
-        if previous.sa_flags & libc::SA_NODEFER == 0 {
-            libc::sigaddset(&mut mask, signal);
-        }
-        let mut before: libc::sigset_t = std::mem::zeroed();
-        libc::pthread_sigmask(libc::SIG_BLOCK, &mask, &mut before);
-        if previous.sa_flags & libc::SA_SIGINFO != 0 {
-            type Three = extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);
-            std::mem::transmute::<libc::sighandler_t, Three>(handler)(signal, info, context);
-        } else {
-            std::mem::transmute::<libc::sighandler_t, extern "C" fn(i32)>(handler)(signal);
-        }
-        libc::pthread_sigmask(libc::SIG_SETMASK, &before, ptr::null_mut());
+        _ => previous::call(previous, signal, info, context),
     }
 }

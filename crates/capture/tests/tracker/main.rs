@@ -96,6 +96,29 @@ fn system_calls_are_seen_or_refused() {
     }
 }
 
+/// Writes to this process's memory as a debugger does.
+fn write_past_protection(at: *mut u8, byte: u8) {
+    use std::os::unix::fs::FileExt;
+    let memory = std::fs::OpenOptions::new().write(true).open("/proc/self/mem").unwrap();
+    memory.write_all_at(&[byte], at as u64).unwrap();
+}
+
+#[test]
+fn writes_from_outside_are_seen_where_system_calls_are() {
+    for tracker in trackers() {
+        let (tracker, who) = (&*tracker, tracker.name());
+        let mut memory = Memory::filled(64);
+        let span = memory.span();
+        arm(tracker, span);
+        if !tracker.admits_system_calls() {
+            continue;
+        }
+        write_past_protection(memory.bytes()[30 * PAGE..].as_mut_ptr(), 9);
+        assert_eq!(memory.bytes()[30 * PAGE], 9);
+        assert_pages(&collect(tracker, span), &[30], who);
+    }
+}
+
 #[test]
 fn regions_that_share_a_page_both_learn_of_a_write() {
     for tracker in trackers() {

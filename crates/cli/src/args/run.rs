@@ -6,6 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
+use standfast::config::Signal;
 
 use super::quantity;
 
@@ -21,9 +22,10 @@ pub(crate) struct RunArgs {
     /// Time between checkpoints, such as 10min; without it only the signal and the program ask
     #[arg(long, value_name = "TIME", value_parser = period)]
     pub(crate) every: Option<Duration>,
-    /// Signal that asks for a checkpoint, sent to this command (or to a preloaded program)
-    #[arg(long, value_name = "SIGNAL", default_value = "USR1", value_parser = standfast_launch::signal_number)]
-    pub(crate) signal: i32,
+    /// Signal that asks for a checkpoint, sent to this command or to the program [default: the
+    /// setting signal, or USR1]
+    #[arg(long, value_name = "SIGNAL")]
+    pub(crate) signal: Option<Signal>,
     /// Where to start: from the newest checkpoint if there is one (auto), from the beginning
     /// (never), or from a given checkpoint
     #[arg(long, value_name = "auto|never|VERSION", default_value = "auto")]

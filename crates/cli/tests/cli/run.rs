@@ -1,4 +1,5 @@
-//! `run`: exit codes, signals, starting again; whole programs by preload and by a stand-in of CRIU.
+//! `run`: exit codes, signals, starting again; whole programs by preload, by CRIU where one works, and
+//! by a stand-in of it.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -99,6 +100,29 @@ fn a_program_that_was_ended_on_purpose_stays_so() {
     assert_eq!((code, said.as_str()), (9, "told\n"), "{remarks}");
 }
 
+#[test]
+fn a_signal_reaches_a_program_that_listens_and_no_other() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = "trap 'echo asked by $STANDFAST_SIGNAL; exit 0' USR2; touch ready; while :; do sleep 0.01; done";
+    let mut command = standfast(dir.path());
+    command.args(["--signal", "USR2", "--", "sh", "-c", script]).stdout(Stdio::piped());
+    let child = command.stderr(Stdio::piped()).spawn().unwrap();
+    until("it starts", || dir.path().join("ready").exists().then_some(()));
+    kill_process(Pid::from_child(&child), Signal::USR2).unwrap();
+    let (code, said, remarks) = finish(child);
+    assert_eq!((code, said.as_str()), (0, "asked by USR2\n"), "{remarks}");
+
+    let script = "touch deaf; sleep 0.4";
+    let mut command = standfast(dir.path());
+    command.args(["--", "sh", "-c", script]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    until("it starts", || dir.path().join("deaf").exists().then_some(()));
+    kill_process(Pid::from_child(&child), Signal::USR1).unwrap();
+    let (code, _, remarks) = finish(child);
+    assert_eq!(code, 0, "{remarks}");
+    assert!(remarks.contains("no handler for USR1"), "{remarks}");
+}
+
 /// When a source below a directory was last changed.
 fn newest(dir: &Path) -> SystemTime {
     let age = |entry: fs::DirEntry| match entry.file_type().unwrap().is_dir() {
@@ -126,15 +150,19 @@ fn library() -> PathBuf {
     dir.join("libstandfast_preload.so")
 }
 
+/// A program that says `begin`, its steps and an answer, and exits with 7.
+fn compile_list(dir: &Path) {
+    let source =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../../bindings/preload/tests/programs/list.c");
+    let built = Command::new("cc").args(["-O2", source, "-o", "list"]).current_dir(dir).status();
+    assert!(built.unwrap().success());
+}
+
 #[test]
 #[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
 fn a_preloaded_program_goes_on_from_its_last_checkpoint() {
     let dir = tempfile::tempdir().unwrap();
-    let source =
-        concat!(env!("CARGO_MANIFEST_DIR"), "/../../bindings/preload/tests/programs/list.c");
-    let built =
-        Command::new("cc").args(["-O2", source, "-o", "list"]).current_dir(dir.path()).status();
-    assert!(built.unwrap().success());
+    compile_list(dir.path());
     let undisturbed = Command::new("./list").arg("700").current_dir(dir.path()).output().unwrap();
 
     let mut command = standfast(dir.path());
@@ -142,7 +170,7 @@ fn a_preloaded_program_goes_on_from_its_last_checkpoint() {
     let command = command.args(["--", "./list", "700"]).stdout(Stdio::piped());
     let child = command.stderr(Stdio::piped()).spawn().unwrap();
     let run = child.id();
-    until("a checkpoint", || (checkpoints(dir.path()) > 0).then_some(()));
+    until("a checkpoint", || (checkpoints(dir.path()) > 1).then_some(()));
     kill_process(until("the program", || child_of(run, "list")), Signal::KILL).unwrap();
     let (code, said, remarks) = finish(child);
     assert_eq!(code, 7, "{remarks}");
@@ -175,6 +203,60 @@ fn a_library_that_is_not_there_is_named() {
         .unwrap();
     assert_eq!(output.status.code(), Some(Kind::Missing.exit_code()));
     assert!(String::from_utf8_lossy(&output.stderr).contains("gone.so"));
+}
+
+/// The directory of a CRIU that works here: the one that `STANDFAST_TEST_CRIU` names, or that of
+/// `PATH`.
+fn working_criu() -> Option<PathBuf> {
+    let named = std::env::var_os("STANDFAST_TEST_CRIU").map(PathBuf::from);
+    let everywhere = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&everywhere).map(|dir| dir.join("criu"));
+    let criu = named.or_else(|| found.into_iter().find(|path| path.is_file()));
+    let Some(criu) = criu else {
+        eprintln!("skipped: there is no criu in PATH, and STANDFAST_TEST_CRIU names none");
+        return None;
+    };
+    match Command::new(&criu).arg("check").output() {
+        Ok(checked) if checked.status.success() => Some(criu.parent().unwrap().to_owned()),
+        checked => {
+            eprintln!("skipped: {} does not work here: {checked:?}", criu.display());
+            None
+        }
+    }
+}
+
+#[test]
+fn a_process_goes_on_by_criu() {
+    let Some(criu) = working_criu() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    compile_list(dir);
+    let undisturbed = Command::new("./list").arg("1500").current_dir(dir).output().unwrap();
+    let start = |every: &str| {
+        let mut command = standfast(dir);
+        let path = format!("{}:{}", criu.display(), std::env::var("PATH").unwrap());
+        command.env("PATH", path).args(["--criu", "--every", every, "--", "./list", "1500"]);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().unwrap()
+    };
+    let first = start("200ms");
+    let run = first.id();
+    until("a checkpoint", || (checkpoints(dir) > 0).then_some(()));
+    kill_process(until("the program", || child_of(run, "list")), Signal::KILL).unwrap();
+    let (code, said, remarks) = finish(first);
+    assert_eq!(code, 137, "{remarks}");
+    assert!(said.starts_with("begin\n") && !said.contains("answer"), "{said}");
+
+    // Nothing of CRIU's own files is left: they come from the store, which is whole.
+    let mut verify = Command::new(assert_cmd::cargo::cargo_bin("standfast"));
+    verify.current_dir(dir).args(["--store", "store", "--job", "test", "verify"]);
+    assert!(verify.output().unwrap().status.success());
+    let (code, said, remarks) = finish(start("1h"));
+    assert_eq!(code, 7, "{remarks}");
+    assert!(remarks.contains("goes on from checkpoint"), "{remarks}");
+    let answer = |text: &str| text.lines().last().unwrap().to_owned();
+    assert_eq!(answer(&said), answer(&String::from_utf8(undisturbed.stdout).unwrap()));
+    assert!(!said.contains("begin"), "it went on: {said}");
 }
 
 /// A stand-in of CRIU: a shell script that is found first.

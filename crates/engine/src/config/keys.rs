@@ -7,6 +7,7 @@ use std::fmt::Display;
 use std::str::FromStr;
 use std::time::Duration;
 
+use standfast_capture::Signal;
 use standfast_format::{BLOCK_BYTES_MAX, HashKind, PAGE_BYTES_MAX, PAGE_BYTES_MIN, name};
 use standfast_gpu::memory::Choice as DeviceCodec;
 use standfast_pack::Pipeline;
@@ -203,6 +204,8 @@ pub struct Config {
     pub device_staging: ByteSize,
     /// What pages are encoded with on a device.
     pub device_codec: DeviceCodec,
+    /// Signal that asks `Job::point` for a checkpoint.
+    pub signal: Option<Signal>,
 }
 
 /// One setting.
@@ -620,6 +623,19 @@ pub const KEYS: &[Key] = &[
         set: |config, text| word(&mut config.device_codec, DEVICE_CODECS, text),
         show: |config| word_of(config.device_codec, DEVICE_CODECS),
     },
+    Key {
+        name: "signal",
+        help: "Signal to any rank that asks the next point() for a checkpoint: off, a name such as USR1, or the number of a real-time signal",
+        default: "off",
+        set: |config, text| {
+            config.signal = match text {
+                "off" => None,
+                _ => Some(text.parse().map_err(|why| format!("{text:?} is {why}, or off"))?),
+            };
+            Ok(())
+        },
+        show: |config| config.signal.map_or_else(|| "off".into(), |signal| signal.to_string()),
+    },
 ];
 
 /// The setting of this name.
@@ -665,6 +681,7 @@ impl Default for Config {
             mtti: TimeSpan(Duration::ZERO),
             device_staging: ByteSize(0),
             device_codec: DeviceCodec::Auto,
+            signal: None,
         };
         for key in KEYS {
             (key.set)(&mut config, key.default).expect("defaults are valid");

@@ -20,6 +20,7 @@ pub use keys::{
     key,
 };
 pub use size::ByteSize;
+pub use standfast_capture::Signal;
 pub use time::TimeSpan;
 
 use crate::error::{Error, Result};
@@ -217,6 +218,7 @@ mod tests {
             ("interval = \"sometimes\"", "interval"),
             ("interval = \"0s\"", "interval"),
             ("mtti = \"-4h\"", "mtti"),
+            ("signal = \"KILL\"", "signal"),
         ] {
             let error = empty().apply_file(Path::new("x.toml"), text).unwrap_err().to_string();
             assert!(error.contains("x.toml") && error.contains(name), "{error}");

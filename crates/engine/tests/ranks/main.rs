@@ -1,6 +1,7 @@
 //! Jobs of many ranks: one version over all of them, each page stored once, all or none.
 
 mod failures;
+mod signals;
 mod world;
 
 use std::collections::HashSet;

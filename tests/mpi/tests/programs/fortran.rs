@@ -72,8 +72,8 @@ fn constants_are_those_of_the_header() {
     assert_eq!(constants(&module), expected);
 }
 
-#[test]
-fn a_program_without_mpi_uses_the_whole_module() {
+/// Compiles a program without MPI and runs it twice: one process writes, the other reads.
+fn writes_and_reads(name: &str) {
     if Command::new("gfortran").arg("--version").output().is_err() {
         eprintln!("skipped: there is no gfortran; scripts/deps.sh test installs it");
         return;
@@ -84,13 +84,23 @@ fn a_program_without_mpi_uses_the_whole_module() {
     compile.current_dir(&dir).args(["-std=f2018", "-Wall", "-Wextra", "-Werror", "-O2"]);
     // Restored numbers must be equal.
     compile.arg("-Wno-compare-reals").arg("-o");
-    compile.arg(&program).arg(installed_source("standfast.f90")).arg(source("fortran/module.f90"));
+    compile.arg(&program).arg(installed_source("standfast.f90")).arg(source(name));
     compile.arg("-L").arg(&lib).arg("-lstandfast").arg(format!("-Wl,-rpath,{}", lib.display()));
     run(&mut compile);
     for mode in ["write", "read"] {
         let output = run(Command::new(&program).arg(mode).arg(dir.path().join("store")));
         assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "done");
     }
+}
+
+#[test]
+fn a_program_without_mpi_uses_the_whole_module() {
+    writes_and_reads("fortran/module.f90");
+}
+
+#[test]
+fn allocations_come_back_as_they_had_grown_and_a_signal_asks() {
+    writes_and_reads("fortran/grown.f90");
 }
 
 /// What the compiler must refuse, for it would be lost in registers.

@@ -7,3 +7,4 @@ mod heat;
 mod installed;
 mod mpi;
 mod parts;
+mod signals;

@@ -18,7 +18,7 @@ use standfast::{Kind, Version};
 use tempfile::TempDir;
 
 use super::plain::command;
-use super::{Way, adopt_orphans, images};
+use super::{Cause, Way, adopt_orphans, images};
 use crate::args::{RestartFrom, RunArgs};
 use crate::failure::{Failure, Result};
 
@@ -76,7 +76,7 @@ impl Way for Criu<'_> {
         restore(dir.path()).map(|pid| (pid, Some(version)))
     }
 
-    fn checkpoint(&mut self, pid: pid_t) -> Result<()> {
+    fn checkpoint(&mut self, pid: pid_t, _: Cause) -> Result<()> {
         let dir = scratch()?;
         note_streams(pid, dir.path())?;
         let (target, place) = (pid.to_string(), path_text(dir.path()));

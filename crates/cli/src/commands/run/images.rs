@@ -22,6 +22,7 @@ const PREFIX: &str = "criu/";
 fn open(loaded: &Loaded) -> Result<Job> {
     let mut loaded = loaded.clone();
     (loaded.config.track, loaded.config.capture) = (Track::Hash, Capture::Stop);
+    loaded.config.signal = None;
     Ok(Job::open_loaded(loaded)?)
 }
 

@@ -22,6 +22,7 @@ use std::process::ExitCode;
 
 use libc::pid_t;
 use serde_json::json;
+use standfast::config::Signal;
 use standfast::{Kind, Version};
 
 use crate::args::{Global, RestartFrom, RunArgs};
@@ -30,13 +31,22 @@ use crate::output::Output;
 use crate::place;
 use supervise::{End, Signals};
 
+/// Why a checkpoint is to be taken.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cause {
+    /// Somebody asks for it.
+    Signal,
+    /// The time has come.
+    Period,
+}
+
 /// What starts a program and takes its checkpoints.
 trait Way {
     /// Starts it; tells its process and the checkpoint that it goes on from.
     fn start(&mut self, from: RestartFrom) -> Result<(pid_t, Option<Version>)>;
 
     /// Takes a checkpoint, or asks for one.
-    fn checkpoint(&mut self, pid: pid_t) -> Result<()>;
+    fn checkpoint(&mut self, pid: pid_t, cause: Cause) -> Result<()>;
 
     /// Waits for what is still being written after the program's end.
     fn settle(&mut self) {}
@@ -45,12 +55,13 @@ trait Way {
 /// Runs a program.
 pub(crate) fn run(global: &Global, args: &RunArgs, output: &Output) -> Result<ExitCode> {
     let loaded = place::load(global)?;
+    let signal = args.signal.or(loaded.config.signal).unwrap_or(Signal::USR1);
     let mut way: Box<dyn Way> = match (args.preload, args.criu) {
-        (true, _) => Box::new(preload::Preload::new(args, loaded)?),
+        (true, _) => Box::new(preload::Preload::new(args, loaded, signal)?),
         (_, true) => Box::new(criu::Criu::new(args, loaded)?),
-        _ => Box::new(plain::Plain::new(args, loaded)),
+        _ => Box::new(plain::Plain::new(args, loaded, signal)),
     };
-    let signals = Signals::block(args.signal);
+    let signals = Signals::block(signal.number());
     let mut from = args.restart;
     for attempt in 0.. {
         let (pid, version) = way.start(from)?;
@@ -116,6 +127,14 @@ fn adopt_orphans() -> Result<()> {
         0 => Ok(()),
         _ => Err(last_error("take over orphaned processes")),
     }
+}
+
+/// Whether a process has a handler for a signal, which would end it otherwise.
+fn listens(pid: pid_t, signal: Signal) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    caught.is_some_and(|mask| mask >> (signal.number() - 1) & 1 == 1)
 }
 
 /// The kind of a failure of the operating system's last call.

@@ -5,12 +5,12 @@
 //!   of this process when its own parent dies.
 
 use libc::pid_t;
-use standfast::config::Loaded;
+use standfast::config::{Loaded, Signal};
 use standfast::{Kind, Version};
 use standfast_launch::{Launch, resume};
 
 use super::plain::command;
-use super::{Way, adopt_orphans};
+use super::{Cause, Way, adopt_orphans, listens};
 use crate::args::{RestartFrom, RunArgs};
 use crate::failure::{Failure, Result};
 
@@ -20,10 +20,10 @@ pub(super) struct Preload<'a> {
 }
 
 impl<'a> Preload<'a> {
-    pub(super) fn new(args: &'a RunArgs, loaded: Loaded) -> Result<Self> {
+    pub(super) fn new(args: &'a RunArgs, loaded: Loaded, signal: Signal) -> Result<Self> {
         let library = standfast_launch::find(args.library.clone())?;
         adopt_orphans()?;
-        Ok(Self { args, launch: Launch { library, loaded, signal: args.signal } })
+        Ok(Self { args, launch: Launch { library, loaded, signal } })
     }
 }
 
@@ -40,15 +40,16 @@ impl Way for Preload<'_> {
         Ok((child.id() as pid_t, prepared.map(|prepared| prepared.version)))
     }
 
-    fn checkpoint(&mut self, pid: pid_t) -> Result<()> {
-        if !listens(pid, self.args.signal) {
+    fn checkpoint(&mut self, pid: pid_t, _: Cause) -> Result<()> {
+        let signal = self.launch.signal;
+        if !listens(pid, signal) {
             return Err(Failure::new(
                 Kind::Unsupported,
                 "the program does not carry the library: is it linked statically, or started by a script?",
             ));
         }
         // SAFETY: a signal to our own child, which has not been waited for.
-        unsafe { libc::kill(pid, self.args.signal) };
+        unsafe { libc::kill(pid, signal.number()) };
         Ok(())
     }
 
@@ -58,14 +59,6 @@ impl Way for Preload<'_> {
             unsafe { libc::waitpid(pid, std::ptr::null_mut(), libc::__WALL) };
         }
     }
-}
-
-/// Whether a process has a handler for a signal, which would end it otherwise.
-fn listens(pid: pid_t, signal: i32) -> bool {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
-    let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    caught.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
 impl From<standfast_launch::Error> for Failure {

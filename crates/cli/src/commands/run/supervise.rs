@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use libc::{c_int, pid_t};
 
-use super::{Way, last_error, told_failure};
+use super::{Cause, Way, last_error, told_failure};
 use crate::args::RunArgs;
 use crate::failure::Result;
 use crate::output::Output;
@@ -37,7 +37,11 @@ pub(super) struct End {
 }
 
 /// The signals that are taken one at a time.
-pub(super) struct Signals(libc::sigset_t);
+pub(super) struct Signals {
+    all: libc::sigset_t,
+    /// The one that asks for a checkpoint.
+    asking: c_int,
+}
 
 impl Signals {
     pub(super) fn block(asking: c_int) -> Self {
@@ -49,7 +53,7 @@ impl Signals {
                 libc::sigaddset(&raw mut set, signal);
             }
             libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
-            Self(set)
+            Self { all: set, asking }
         }
     }
 
@@ -62,7 +66,7 @@ impl Signals {
         // SAFETY: the kernel fills in the record.
         unsafe {
             let mut info: libc::siginfo_t = std::mem::zeroed();
-            let signal = libc::sigtimedwait(&raw const self.0, &raw mut info, &raw const time);
+            let signal = libc::sigtimedwait(&raw const self.all, &raw mut info, &raw const time);
             (signal > 0).then_some((signal, info.si_code == libc::SI_KERNEL))
         }
     }
@@ -84,7 +88,7 @@ pub(super) fn watch(
         }
         let limit = due.map_or(LOOK, |due| due.saturating_duration_since(Instant::now()).min(LOOK));
         let asked = match signals.next(limit) {
-            Some((signal, _)) if signal == args.signal => true,
+            Some((signal, _)) if signal == signals.asking => true,
             Some((libc::SIGCHLD, _)) => false,
             Some((signal, from_terminal)) => {
                 wanted |= ENDING.contains(&signal);
@@ -98,7 +102,8 @@ pub(super) fn watch(
         };
         let is_due = due.is_some_and(|due| due <= Instant::now());
         if asked || is_due {
-            if let Err(failure) = way.checkpoint(pid) {
+            let cause = if asked { Cause::Signal } else { Cause::Period };
+            if let Err(failure) = way.checkpoint(pid, cause) {
                 told_failure(output, &failure);
             }
             due = args.every.map(|every| Instant::now() + every);
