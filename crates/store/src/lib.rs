@@ -34,6 +34,7 @@ mod name;
 #[cfg(feature = "object")]
 mod object;
 mod signals;
+mod sizes;
 
 pub use aligned::AlignedBuf;
 pub use contract::{
@@ -50,3 +51,4 @@ pub use name::{NAME_BYTES_MAX, check_name, check_prefix};
 #[cfg(feature = "object")]
 pub use object::ObjectStore;
 pub use signals::keep_signals_away;
+pub use sizes::WriteSizes;
