@@ -175,7 +175,6 @@ impl Packer {
             filling: None,
             flight: Flight::default(),
             collecting: self.adaptive.clone().map(Collecting::new),
-            unsettled_bytes: 0,
         }
     }
 
@@ -209,8 +208,6 @@ pub struct Batch<'a> {
     filling: Option<Filling>,
     flight: Flight,
     collecting: Option<Collecting>,
-    /// Raw bytes that were stored without waiting for the medium, where the stages take turns.
-    unsettled_bytes: usize,
     /// Writes in the program's own time, where asked for.
     inline: Option<Inline>,
 }
@@ -354,12 +351,9 @@ impl Batch<'_> {
             self.packer.queue().send(work).expect("encoders live as long as the packer");
             return;
         };
-        own.lock().unwrap_or_else(PoisonError::into_inner).run(block, number, &segment);
-        self.unsettled_bytes += bytes;
-        if self.unsettled_bytes >= HELD_BYTES_MAX {
-            self.unsettled_bytes = 0;
-            segment.settle();
-        }
+        own.lock().unwrap_or_else(PoisonError::into_inner).run(block, number, &segment, 0);
+        // Nothing is collected or compressed while something is on its way to the medium.
+        segment.settle();
         if let Some(collecting) = &mut self.collecting {
             collecting.resume();
         }
@@ -423,7 +417,7 @@ fn run_encoder(queue: &Receiver<Work>, mut encoder: Encoder) {
     for Work { block, number, segment, flight } in queue {
         // The buffer goes back (or on to the store) here: before the flight lands, for whoever
         // waits for the flight may need it next.
-        encoder.run(block, number, &segment);
+        encoder.run(block, number, &segment, queue.len());
         drop(segment);
         flight.land();
     }
@@ -442,16 +436,24 @@ struct Encoder {
 }
 
 impl Encoder {
-    /// Encodes and appends a block. A panic fails its checkpoint, not the program.
-    fn run(&mut self, block: Filling, number: u32, segment: &OpenSegment) {
-        let encode = || self.encode(block, number, segment);
+    /// Encodes and appends a block, while so many others wait. A panic fails its checkpoint, not
+    /// the program.
+    fn run(&mut self, block: Filling, number: u32, segment: &OpenSegment, waiting: usize) {
+        let encode = || self.encode(block, number, segment, waiting);
         let encoded = std::panic::catch_unwind(std::panic::AssertUnwindSafe(encode));
         if let Err(error) = encoded.unwrap_or(Err(Error::Panicked)) {
             segment.fail(error);
         }
     }
 
-    fn encode(&mut self, block: Filling, number: u32, segment: &OpenSegment) -> Result<()> {
+    fn encode(
+        &mut self,
+        block: Filling,
+        number: u32,
+        segment: &OpenSegment,
+        waiting: usize,
+    ) -> Result<()> {
+        let ahead_bytes = waiting * block.buf.len();
         let pages = block.pages as u32;
         let raw = &block.buf[..block.pages * self.page_bytes];
         self.unobserved_bytes += raw.len();
@@ -466,7 +468,7 @@ impl Encoder {
             && self.unobserved_bytes >= OBSERVE_BYTES
         {
             self.unobserved_bytes = 0;
-            storing.observe(&segment.progress());
+            storing.observe(&segment.progress(ahead_bytes));
         }
         Ok(())
     }

@@ -89,6 +89,7 @@ pub(crate) struct Collecting {
 
 impl Collecting {
     pub(crate) fn new(adaptive: Arc<Adaptive>) -> Self {
+        adaptive.begin_collecting();
         let (since, zero) = (Instant::now(), Duration::ZERO);
         Self { adaptive, since, waited: zero, bytes: 0, busy: zero }
     }
@@ -118,5 +119,11 @@ impl Collecting {
     /// What was done since the last block was no collecting.
     pub(crate) fn resume(&mut self) {
         self.since = Instant::now();
+    }
+}
+
+impl Drop for Collecting {
+    fn drop(&mut self) {
+        self.adaptive.end_collecting();
     }
 }

@@ -188,10 +188,11 @@ impl OpenSegment {
         }
     }
 
-    /// How far it has come.
-    pub(crate) fn progress(&self) -> Progress {
+    /// How far it has come, with so many raw bytes waiting to be compressed.
+    pub(crate) fn progress(&self, ahead_bytes: usize) -> Progress {
         let body = self.lock();
         Progress {
+            ahead_bytes: ahead_bytes as u64,
             segment: self.header.id,
             handed_bytes: body.writer.as_ref().map_or(0, |writer| writer.written()),
             handing: Duration::from_nanos(body.pieces.total().ns),

@@ -335,7 +335,7 @@ fn run_encoder(queue: &Receiver<Work>, mut encoder: Encoder) {
     for Work { block, open, inner } in queue {
         // The buffer goes back (or on to the store) here, before the flight lands: whoever waits
         // for the flight may need it next. A panic fails its checkpoint, not the process.
-        let encode = || encoder.encode(block, &open);
+        let encode = || encoder.encode(block, &open, queue.len());
         let encoded = std::panic::catch_unwind(std::panic::AssertUnwindSafe(encode));
         if let Err(error) = encoded.unwrap_or(Err(Error::Panicked)) {
             open.segment.fail(error);
@@ -346,9 +346,10 @@ fn run_encoder(queue: &Receiver<Work>, mut encoder: Encoder) {
 }
 
 impl Encoder {
-    fn encode(&mut self, block: Arrived, open: &Open) -> Result<()> {
+    fn encode(&mut self, block: Arrived, open: &Open, waiting: usize) -> Result<()> {
         let Arrived { stream, rank, number, pages, elem, data, .. } = block;
         let whole = (*data).as_ref();
+        let ahead_bytes = waiting * whole.len();
         let raw = &whole[..pages as usize * self.page_bytes];
         self.blocks.set_rank(rank.0);
         let encoded = self.blocks.encode(raw, elem);
@@ -360,7 +361,7 @@ impl Encoder {
         };
         let place = open.segment.append_next(pages, stored)?;
         if let Some(storing) = &self.storing {
-            storing.observe(&open.segment.progress());
+            storing.observe(&open.segment.progress(ahead_bytes));
         }
         let mut streams = open.streams();
         let stream = streams.iter_mut().find(|other| other.id == stream);

@@ -17,16 +17,20 @@ use standfast_format::SegmentId;
 use standfast_reduce::Adaptive;
 use standfast_store::WriteMeter;
 
-/// The rate is measured over so many bytes.
+/// The rate is measured over so many bytes; the first time over fewer, for a rough figure early is
+/// better than none.
 const WINDOW_BYTES: u64 = 2 << 20;
-/// So much is handed to a store of unknown speed before anybody waits.
-const UNKNOWN_BYTES_MAX: u64 = 4 << 20;
+const FIRST_WINDOW_BYTES: u64 = 64 << 10;
+/// So much is handed to a store of unknown speed before anybody waits: more than its first write.
+const UNKNOWN_BYTES_MAX: u64 = 1 << 20;
 /// Longest wait for the first write.
 const FIRST_WAIT_MAX: Duration = Duration::from_millis(100);
 
 /// How far a segment has come.
 pub(crate) struct Progress {
     pub(crate) segment: SegmentId,
+    /// Raw bytes that wait to be compressed.
+    pub(crate) ahead_bytes: u64,
     /// Bytes handed to the store.
     pub(crate) handed_bytes: u64,
     /// Time that handing them over took.
@@ -69,26 +73,30 @@ impl Storing {
 
     /// Whether the store's speed is known.
     fn look(&self, progress: &Progress) -> bool {
-        let (bytes, busy) = match &progress.meter {
+        let (bytes, busy, backlog) = match &progress.meter {
             Some(meter) => {
                 let pace = meter.pace();
-                (pace.landed_bytes, pace.busy)
+                (pace.landed_bytes, pace.busy, pace.under_way_bytes)
             }
-            None => (progress.handed_bytes, progress.handing),
+            None => (progress.handed_bytes, progress.handing, 0),
         };
         let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
         if window.segment.replace(progress.segment) != Some(progress.segment) {
             (window.bytes, window.busy) = (0, Duration::ZERO);
         }
         let moved = bytes.saturating_sub(window.bytes);
-        if moved >= WINDOW_BYTES {
+        let enough = match window.seconds_per_byte {
+            Some(_) => WINDOW_BYTES,
+            None => FIRST_WINDOW_BYTES,
+        };
+        if moved >= enough {
             let now = busy.saturating_sub(window.busy).as_secs_f64() / moved as f64;
             let before = window.seconds_per_byte.unwrap_or(now);
             window.seconds_per_byte = Some((before + now) / 2.0);
             (window.bytes, window.busy) = (bytes, busy);
         }
-        let backlog = progress.handed_bytes.saturating_sub(bytes);
         self.adaptive.storing(window.seconds_per_byte, backlog);
+        self.adaptive.waiting(progress.ahead_bytes);
         window.seconds_per_byte.is_some()
     }
 }
@@ -99,19 +107,25 @@ mod tests {
 
     fn progress(handed_bytes: u64, handing_ms: u64, meter: Option<Arc<WriteMeter>>) -> Progress {
         let handing = Duration::from_millis(handing_ms);
-        Progress { segment: SegmentId([1; 16]), handed_bytes, handing, meter }
+        let segment = SegmentId([1; 16]);
+        Progress { segment, ahead_bytes: 5 << 20, handed_bytes, handing, meter }
     }
 
     #[test]
     fn without_a_meter_the_time_of_handing_over_counts() {
         let adaptive = Arc::new(Adaptive::new(1, 1, false));
         let storing = Storing::new(Arc::clone(&adaptive));
-        storing.observe(&progress(1 << 20, 500, None));
         let unknown = adaptive.rates().store_s;
-        storing.observe(&progress(2 << 20, 2000, None));
-        assert_ne!(adaptive.rates().store_s, unknown);
-        let expected = 2.0 / f64::from(2 << 20);
-        assert!((adaptive.rates().store_s / expected - 1.0).abs() < 1e-6);
+        storing.observe(&progress(1 << 10, 500, None));
+        assert_eq!(adaptive.rates().store_s, unknown, "too few to tell");
+        let near = |expected: f64| (adaptive.rates().store_s / expected - 1.0).abs() < 1e-6;
+        storing.observe(&progress(1 << 20, 2000, None));
+        assert!(near(2.0 / f64::from(1 << 20)));
+        storing.observe(&progress(2 << 20, 3000, None));
+        assert!(near(2.0 / f64::from(1 << 20)), "too few to change it");
+        storing.observe(&progress(3 << 20, 6000, None));
+        assert!(near(2.0 / f64::from(1 << 20)));
+        assert_eq!(adaptive.rates().ahead_bytes, f64::from(5 << 20));
     }
 
     #[test]
@@ -119,13 +133,13 @@ mod tests {
         let adaptive = Arc::new(Adaptive::new(1, 1, false));
         let storing = Storing::new(Arc::clone(&adaptive));
         let meter = WriteMeter::shared();
-        meter.started();
-        meter.started();
+        meter.started(2 << 20);
+        meter.started(4 << 20);
         meter.landed(2 << 20, Duration::from_millis(9));
-        storing.observe(&progress(6 << 20, 0, Some(Arc::clone(&meter))));
+        storing.observe(&progress(7 << 20, 0, Some(Arc::clone(&meter))));
         assert_eq!(adaptive.rates().backlog_bytes, f64::from(4 << 20));
         meter.landed(4 << 20, Duration::from_millis(9));
-        storing.observe(&progress(6 << 20, 0, Some(meter)));
+        storing.observe(&progress(7 << 20, 0, Some(meter)));
         assert_eq!(adaptive.rates().backlog_bytes, 0.0);
     }
 }

@@ -1,13 +1,16 @@
 //! Every mode of the pipeline stores the same pages, in order, whatever it compresses them with.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use standfast_format::{HashKind, JobId, Kind, Rank, SegmentId};
+use standfast_format::{FilterKind, HashKind, JobId, Kind, Rank, SegmentId};
 use standfast_pack::{
     Error, PackSettings, Packer, Pipeline, SealedSegment, SegmentReader, SegmentSettings,
 };
 use standfast_reduce::{BlockDecoder, FilterChoice, PageHasher};
-use standfast_store::{DirStore, MemoryStore, Options, Store};
+use standfast_store::{
+    DirStore, Lock, LockGuard, MemoryStore, ObjectMeta, ObjectReader, ObjectWriter, Options, Store,
+};
 use standfast_testkit::{Fault, FaultyStore, Op};
 
 const PAGE: usize = 1024;
@@ -105,6 +108,156 @@ fn every_mode_and_buffer_size_gives_the_pages_back() {
             }
         }
     }
+}
+
+#[test]
+fn every_codec_takes_every_filter_with_any_number_of_threads() {
+    let pages = pages(400);
+    let expected = pages.concat();
+    for threads in [1, 3, 7] {
+        for codec in ["lz4", "zstd:1", "deflate:1", "auto"] {
+            for filter in FilterKind::ALL {
+                let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+                let settings = PackSettings {
+                    threads,
+                    filter: FilterChoice::Fixed(*filter),
+                    ..settings(Pipeline::Pipelined, codec, 8 << 10)
+                };
+                let packer = Packer::new(Arc::clone(&store), settings, hasher());
+                let sealed = pack(&packer, &pages).unwrap();
+                assert!(read_back(&*store, &sealed[0]) == expected, "{threads} {codec} {filter:?}");
+            }
+        }
+    }
+}
+
+/// Text that takes long to compress in every second block, noise in the others: with several
+/// threads the noise behind a text is in the file first, and the index has the order.
+#[test]
+fn a_slow_block_holds_up_nobody() {
+    const BLOCK: usize = 256 << 10;
+    let all = pages(128);
+    let (noise, text) = (&all[..64], &all[64..128]);
+    let per_block = BLOCK / PAGE;
+    let block = |at: usize| if at.is_multiple_of(2) { text } else { noise };
+    let pages: Vec<Vec<u8>> = (0..24)
+        .flat_map(|at| block(at).iter().cycle().take(per_block))
+        .enumerate()
+        .map(|(number, page)| {
+            let mut page = page.clone();
+            page[..8].copy_from_slice(&(number as u64).to_le_bytes());
+            page
+        })
+        .collect();
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let settings = PackSettings {
+        threads: 4,
+        filter: FilterChoice::Auto,
+        ..settings(Pipeline::Pipelined, "zstd:19", BLOCK)
+    };
+    let packer = Packer::new(Arc::clone(&store), settings, hasher());
+    let sealed = pack(&packer, &pages).unwrap();
+    let reader = SegmentReader::open(&*store, JOB, &sealed[0].reference).unwrap();
+    let blocks = &reader.index().blocks;
+    assert!(!blocks.is_sorted_by_key(|block| block.offset), "nobody overtook a slow block");
+    assert!(read_back(&*store, &sealed[0]) == pages.concat());
+}
+
+/// Counts what is appended and not yet waited for.
+#[derive(Debug, Default)]
+struct Watched {
+    inner: MemoryStore,
+    unsettled: Arc<AtomicUsize>,
+    unsettled_max: Arc<AtomicUsize>,
+}
+
+struct WatchedWriter {
+    inner: Box<dyn ObjectWriter>,
+    unsettled: Arc<AtomicUsize>,
+    unsettled_max: Arc<AtomicUsize>,
+}
+
+impl ObjectWriter for WatchedWriter {
+    fn append(&mut self, bytes: &[u8]) -> standfast_store::Result<()> {
+        let count = self.unsettled.fetch_add(1, Ordering::SeqCst) + 1;
+        self.unsettled_max.fetch_max(count, Ordering::SeqCst);
+        self.inner.append(bytes)
+    }
+
+    fn written(&self) -> u64 {
+        self.inner.written()
+    }
+
+    fn settle(&mut self) -> standfast_store::Result<()> {
+        self.unsettled.store(0, Ordering::SeqCst);
+        self.inner.settle()
+    }
+
+    fn seal(self: Box<Self>) -> standfast_store::Result<u64> {
+        self.inner.seal()
+    }
+}
+
+impl Store for Watched {
+    fn describe(&self) -> String {
+        "watched:".into()
+    }
+
+    fn create(
+        &self,
+        name: &str,
+        size_hint: Option<u64>,
+    ) -> standfast_store::Result<Box<dyn ObjectWriter>> {
+        let inner = self.inner.create(name, size_hint)?;
+        let (unsettled, unsettled_max) = (self.unsettled.clone(), self.unsettled_max.clone());
+        Ok(Box::new(WatchedWriter { inner, unsettled, unsettled_max }))
+    }
+
+    fn put(&self, name: &str, bytes: &[u8]) -> standfast_store::Result<()> {
+        self.inner.put(name, bytes)
+    }
+
+    fn put_new(&self, name: &str, bytes: &[u8]) -> standfast_store::Result<()> {
+        self.inner.put_new(name, bytes)
+    }
+
+    fn open(&self, name: &str) -> standfast_store::Result<Box<dyn ObjectReader>> {
+        self.inner.open(name)
+    }
+
+    fn list(&self, prefix: &str) -> standfast_store::Result<Vec<ObjectMeta>> {
+        self.inner.list(prefix)
+    }
+
+    fn remove(&self, name: &str) -> standfast_store::Result<()> {
+        self.inner.remove(name)
+    }
+
+    fn discard_unsealed(&self) -> standfast_store::Result<u64> {
+        self.inner.discard_unsealed()
+    }
+
+    fn lock(&self, lock: Lock) -> standfast_store::Result<LockGuard> {
+        self.inner.lock(lock)
+    }
+
+    fn free_bytes(&self) -> standfast_store::Result<Option<u64>> {
+        self.inner.free_bytes()
+    }
+}
+
+#[test]
+fn in_turn_nothing_is_compressed_while_something_is_stored() {
+    let in_flight = |pipeline| {
+        let store = Watched::default();
+        let most = Arc::clone(&store.unsettled_max);
+        let packer = Packer::new(Arc::new(store), settings(pipeline, "lz4", 16 << 10), hasher());
+        pack(&packer, &pages(640)).unwrap();
+        most.load(Ordering::SeqCst)
+    };
+    // The header goes with the first block, the footer with the index.
+    assert_eq!(in_flight(Pipeline::Serial), 2);
+    assert!(in_flight(Pipeline::Pipelined) > 2);
 }
 
 #[test]

@@ -154,12 +154,18 @@ fn choose(
     planes: &mut [u8],
     packed: &mut [u8],
 ) -> Packed {
-    let begun = choosing.begin(raw.len());
+    let mut begun = choosing.begin(raw.len());
     let Some(sampled) = probe.choose(raw, elem_hint) else {
         choosing.noise(raw.len());
         return None;
     };
     let key = choosing.choose(&sampled);
+    if choosing.is_fresh(key.1) {
+        // Compressed twice, and timed the second time.
+        let codec = choosing.codec(key.1);
+        let _ = codec.and_then(|codec| compress(codec, sampled.filter, raw, planes, packed));
+        begun = choosing.begin(raw.len());
+    }
     let codec = choosing.codec(key.1);
     let done = codec.and_then(|codec| compress(codec, sampled.filter, raw, planes, packed));
     let stored = done.map_or(raw.len(), |(.., len)| len);

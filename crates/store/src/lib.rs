@@ -34,6 +34,7 @@ mod name;
 #[cfg(feature = "object")]
 mod object;
 mod signals;
+mod sizes;
 mod union;
 
 pub use aligned::AlignedBuf;
@@ -51,4 +52,5 @@ pub use name::{NAME_BYTES_MAX, check_name, check_prefix};
 #[cfg(feature = "object")]
 pub use object::ObjectStore;
 pub use signals::keep_signals_away;
+pub use sizes::WriteSizes;
 pub use union::UnionStore;

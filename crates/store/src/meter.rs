@@ -16,6 +16,8 @@ use standfast_format::Tally;
 pub struct Pace {
     /// Bytes that reached the medium.
     pub landed_bytes: u64,
+    /// Bytes that were handed over and have not reached it yet.
+    pub under_way_bytes: u64,
     /// Time in which something was on its way there.
     pub busy: Duration,
 }
@@ -41,10 +43,11 @@ impl WriteMeter {
         Arc::default()
     }
 
-    /// A write is handed over.
-    pub fn started(&self) {
+    /// A write of so many bytes is handed over.
+    pub fn started(&self, bytes: u64) {
         let mut state = self.lock();
         state.under_way += 1;
+        state.pace.under_way_bytes += bytes;
         state.busy_since.get_or_insert_with(Instant::now);
     }
 
@@ -53,6 +56,7 @@ impl WriteMeter {
         let mut state = self.lock();
         state.tally.add(bytes, took.as_nanos() as u64);
         state.pace.landed_bytes += bytes;
+        state.pace.under_way_bytes = state.pace.under_way_bytes.saturating_sub(bytes);
         state.finish();
         drop(state);
         self.landed.notify_all();
@@ -107,11 +111,13 @@ mod tests {
     #[test]
     fn overlapping_writes_count_their_time_once() {
         let meter = WriteMeter::default();
-        meter.started();
-        meter.started();
+        meter.started(1 << 20);
+        meter.started(100);
         let took = Duration::from_secs(3600);
         meter.landed(1 << 20, took);
+        assert_eq!(meter.pace().under_way_bytes, 100);
         meter.landed(100, took);
+        assert_eq!(meter.pace().under_way_bytes, 0);
         let pace = meter.pace();
         assert_eq!(pace.landed_bytes, (1 << 20) + 100);
         assert!(pace.busy < took, "by the clock, not by what each write took");
@@ -123,13 +129,13 @@ mod tests {
     fn waiting_ends_with_the_first_write_or_without_any() {
         let meter = WriteMeter::default();
         meter.wait_landed(Duration::from_secs(60));
-        meter.started();
+        meter.started(1);
         meter.failed();
         meter.wait_landed(Duration::from_secs(60));
-        meter.started();
+        meter.started(1);
         meter.wait_landed(Duration::from_millis(1));
         meter.landed(1, Duration::ZERO);
-        meter.started();
+        meter.started(1);
         meter.wait_landed(Duration::from_secs(60));
     }
 }

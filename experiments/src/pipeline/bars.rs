@@ -8,7 +8,7 @@ use standfast_reduce::{CodecChoice, CodecSpec};
 
 use super::BLOCK_BYTES;
 use super::data::{self, Data};
-use super::trial::{Alone, Outcome, Trial};
+use super::trial::{Alone, Device, Outcome, Rounds, Trial, together};
 
 const LETTER: &str = "D";
 /// What a fixed choice may be.
@@ -24,7 +24,9 @@ pub(crate) fn bars(
     corpus: Option<&Path>,
     mut each: impl FnMut(Bar),
 ) -> anyhow::Result<()> {
-    let (mib, rounds) = if quick { (64, 2) } else { (96, 3) };
+    let mib = if quick { 64 } else { 96 };
+    let rounds =
+        if quick { Rounds { starts: 2, later: 2 } } else { Rounds { starts: 3, later: 3 } };
     let all = data::all(corpus, mib)?;
     let suited = |data: &&Data| data.name != "noise" && data.name != "counts";
     for data in all.iter().filter(suited) {
@@ -40,35 +42,41 @@ pub(crate) fn bars(
     Ok(())
 }
 
-fn pipelined(codec: impl Into<CodecChoice>, threads: usize, bytes_per_s: f64) -> Trial {
+fn pipelined(codec: impl Into<CodecChoice>, threads: usize, bytes_per_s: f64) -> Trial<'static> {
     let (pipeline, codec) = (Pipeline::Pipelined, codec.into());
-    Trial { pipeline, codec, block_bytes: BLOCK_BYTES, threads, bytes_per_s }
+    let device = Device::Limited(bytes_per_s);
+    Trial { pipeline, codec, block_bytes: BLOCK_BYTES, threads, device }
 }
 
 /// The pipeline against its slowest stage, and against the stages one after the other.
 fn overlap(
     data: &Data,
     codecs: &[&str],
-    rounds: usize,
+    rounds: Rounds,
     each: &mut impl FnMut(Bar),
 ) -> anyhow::Result<()> {
     for codec in codecs {
         let codec: CodecSpec = codec.parse()?;
-        let alone = Alone::measure(&data.bytes, codec, BLOCK_BYTES, rounds)?;
-        let (mut slowest, mut in_turn) = (0.0_f64, 0.0_f64);
+        let alone = Alone::measure(&data.bytes, codec, BLOCK_BYTES, rounds.later)?;
+        let (mut slowest, mut in_turn) = (0.0_f64, (0.0, 0.0));
         for alike in ALIKE {
             let store_s = alike * alone.zip_s;
             let trial = pipelined(codec, 1, alone.stored_bytes as f64 / store_s);
             let serial = Trial { pipeline: Pipeline::Serial, ..trial };
-            let total_s = trial.best(&data.bytes, rounds)?.total_s;
+            let outcomes = together(&[trial, serial], &data.bytes, None, rounds)?;
             let stage_s = alone.collect_s.max(alone.zip_s).max(store_s);
-            slowest = slowest.max(total_s / stage_s);
-            in_turn = in_turn.max(total_s / serial.best(&data.bytes, rounds)?.total_s);
+            slowest = slowest.max(outcomes[0].total_s / stage_s);
+            let ratio = outcomes[0].total_s / outcomes[1].total_s;
+            if ratio > in_turn.0 {
+                in_turn = (ratio, stage_s / (alone.collect_s + alone.zip_s + store_s));
+            }
         }
         let name = format!("pipelined {codec}, {}, times its slowest stage", data.name);
         each(Bar::new(LETTER, name, slowest, Better::Lower, 1.15).ceiling(1.0, "times"));
         let name = format!("pipelined {codec}, {}, times serial, stages alike", data.name);
-        each(Bar::new(LETTER, name, in_turn, Better::Lower, 0.65));
+        each(
+            Bar::new(LETTER, name, in_turn.0, Better::Lower, 0.65).ceiling(in_turn.1, "T_P / T_z"),
+        );
         bound(data, codec, &alone, rounds, each)?;
     }
     Ok(())
@@ -80,7 +88,7 @@ fn bound(
     data: &Data,
     codec: CodecSpec,
     alone: &Alone,
-    rounds: usize,
+    rounds: Rounds,
     each: &mut impl FnMut(Bar),
 ) -> anyhow::Result<()> {
     for (words, threads, store) in [("slow store", 2, 4.0), ("fast store", 1, 0.1)] {
@@ -88,7 +96,7 @@ fn bound(
         let trial = pipelined(codec, threads, alone.stored_bytes as f64 / store_s);
         let zip_s = alone.zip_s / threads as f64;
         let stage_s = alone.collect_s.max(zip_s).max(store_s);
-        let total_s = trial.best(&data.bytes, rounds)?.total_s;
+        let total_s = together(&[trial], &data.bytes, None, rounds)?[0].total_s;
         let name = format!("pipelined {codec}, {}, {words}, times its slowest stage", data.name);
         each(Bar::new(LETTER, name, total_s / stage_s, Better::Lower, 1.15).ceiling(1.0, "times"));
     }
@@ -99,7 +107,7 @@ fn bound(
 fn adaptive(
     data: &Data,
     stores: &[f64],
-    rounds: usize,
+    rounds: Rounds,
     each: &mut impl FnMut(Bar),
 ) -> anyhow::Result<()> {
     let threads = 2;
@@ -107,12 +115,9 @@ fn adaptive(
         let mut trials = FIXED
             .iter()
             .map(|codec| Ok(pipelined(codec.parse::<CodecSpec>()?, threads, mbps * 1e6)))
-            .collect::<anyhow::Result<Vec<Trial>>>()?;
+            .collect::<anyhow::Result<Vec<Trial<'_>>>>()?;
         trials.push(pipelined(CodecChoice::Auto, threads, mbps * 1e6));
-        let mut outcomes = Vec::new();
-        for trial in &trials {
-            outcomes.push(trial.best(&data.bytes, rounds)?);
-        }
+        let mut outcomes = together(&trials, &data.bytes, None, rounds)?;
         let auto = outcomes.pop().expect("it was the last");
         let least =
             |time: fn(&Outcome) -> f64| outcomes.iter().map(time).fold(f64::INFINITY, f64::min);

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use standfast_store::{
     Error, Lock, LockGuard, MemoryStore, ObjectMeta, ObjectReader, ObjectWriter, OwnedBytes,
-    Result, Store, WriteMeter,
+    Result, Store, WriteMeter, WriteSizes,
 };
 
 const CHUNK_BYTES: usize = 2 << 20;
@@ -47,6 +47,8 @@ impl Store for Limited {
             held: Vec::new(),
             held_bytes: 0,
             submitted: 0,
+            unsettled: false,
+            sizes: WriteSizes::new(CHUNK_BYTES),
             meter,
             work: Some(work),
             device: Some(device),
@@ -87,8 +89,9 @@ impl Store for Limited {
 }
 
 enum Work {
-    /// So many bytes, and the buffers to give back when they are written.
-    Write(usize, Vec<OwnedBytes>),
+    /// So many bytes, when they were handed over, and the buffers to give back when they are
+    /// written.
+    Write(usize, Instant, Vec<OwnedBytes>),
     /// Tell when everything before is written.
     Settle(Sender<()>),
 }
@@ -97,10 +100,11 @@ fn device(queue: &Receiver<Work>, bytes_per_s: f64, meter: &WriteMeter) {
     let mut free = Instant::now();
     for work in queue {
         match work {
-            Work::Write(bytes, held) => {
+            Work::Write(bytes, handed, held) => {
                 let took = Duration::from_secs_f64(bytes as f64 / bytes_per_s);
-                // A device that had nothing to do begins now, else when it is done with the last.
-                free = free.max(Instant::now() - Duration::from_millis(1)) + took;
+                // A device that had nothing to do begins when it is told to, else when it is done
+                // with the last. That this thread woke up late is not the device's time.
+                free = free.max(handed) + took;
                 std::thread::sleep(free.saturating_duration_since(Instant::now()));
                 drop(held);
                 meter.landed(bytes as u64, took);
@@ -117,6 +121,9 @@ struct Writer {
     held: Vec<OwnedBytes>,
     held_bytes: usize,
     submitted: u64,
+    /// Whether anything was handed over since it was last waited for.
+    unsettled: bool,
+    sizes: WriteSizes,
     meter: Arc<WriteMeter>,
     work: Option<SyncSender<Work>>,
     device: Option<JoinHandle<()>>,
@@ -127,10 +134,12 @@ impl Writer {
         if bytes == 0 {
             return;
         }
-        self.meter.started();
+        self.meter.started(bytes as u64);
         self.submitted += bytes as u64;
+        self.unsettled = true;
+        self.sizes.grow();
         let work = self.work.as_ref().expect("open until sealed");
-        work.send(Work::Write(bytes, held)).expect("the device runs until then");
+        work.send(Work::Write(bytes, Instant::now(), held)).expect("the device runs until then");
     }
 
     fn flush(&mut self) {
@@ -148,11 +157,11 @@ impl ObjectWriter for Writer {
             self.flush();
         }
         while !bytes.is_empty() {
-            let (now, later) = bytes.split_at(bytes.len().min(CHUNK_BYTES - self.filled));
+            let (now, later) = bytes.split_at(bytes.len().min(self.sizes.now() - self.filled));
             self.chunk[self.filled..][..now.len()].copy_from_slice(now);
             self.filled += now.len();
             bytes = later;
-            if self.filled == CHUNK_BYTES {
+            if self.filled == self.sizes.now() {
                 self.flush();
             }
         }
@@ -165,7 +174,7 @@ impl ObjectWriter for Writer {
         }
         self.held_bytes += (*bytes).as_ref().len();
         self.held.push(bytes);
-        if self.held_bytes >= CHUNK_BYTES {
+        if self.held_bytes >= self.sizes.now() {
             self.flush();
         }
         Ok(())
@@ -176,6 +185,9 @@ impl ObjectWriter for Writer {
     }
 
     fn settle(&mut self) -> Result<()> {
+        if !std::mem::take(&mut self.unsettled) {
+            return Ok(());
+        }
         let (done, settled) = channel();
         let work = self.work.as_ref().expect("open until sealed");
         work.send(Work::Settle(done)).expect("the device runs until then");

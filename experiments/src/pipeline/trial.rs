@@ -1,90 +1,200 @@
-//! One checkpoint's bytes through the write path, and its stages each alone.
+//! Checkpoints of some bytes through the write path, and its stages each alone.
 
 use std::hint::black_box;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use standfast_format::{HashKind, JobId, Rank, SegmentId};
+use standfast_format::{HashKind, JobId, Rank, SegmentId, name};
 use standfast_pack::{PackSettings, Packer, Pipeline, SegmentSettings};
 use standfast_reduce::{BlockEncoder, CodecChoice, CodecSpec, FilterChoice, PageHasher};
-use standfast_store::Store;
+use standfast_store::{DirStore, Options, Store};
 
 use super::limited::Limited;
+use super::program::Program;
 
 /// Faster than any path here: only what leads to the store counts.
-const ENDLESS: f64 = 1e12;
+const ENDLESS: Device<'_> = Device::Limited(1e12);
+/// Writes under way, as a job's default is.
+const IO_THREADS: usize = 8;
+const HASH_BYTES: usize = 16;
 
-/// How one checkpoint is written.
+/// Where checkpoints go.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Device<'a> {
+    /// A device of so many bytes a second, the same on every machine.
+    Limited(f64),
+    /// A directory of this machine.
+    Disk(&'a Path),
+}
+
+impl Device<'_> {
+    fn open(self) -> anyhow::Result<Arc<dyn Store>> {
+        Ok(match self {
+            Device::Limited(bytes_per_s) => Arc::new(Limited::new(bytes_per_s)),
+            Device::Disk(dir) => {
+                let options = Options { io_threads: IO_THREADS, ..Options::default() };
+                Arc::new(DirStore::open(dir, &options)?)
+            }
+        })
+    }
+
+    /// The time that it takes for so many bytes, when they are all there.
+    pub(super) fn store_s(self, bytes: u64, rounds: usize) -> anyhow::Result<f64> {
+        if let Device::Limited(bytes_per_s) = self {
+            return Ok(bytes as f64 / bytes_per_s);
+        }
+        let store = self.open()?;
+        let piece = vec![0x5A; 1 << 20];
+        let mut least_s = f64::INFINITY;
+        for _ in 0..=rounds {
+            let started = Instant::now();
+            let mut writer = store.create("alone", None)?;
+            let mut left = bytes as usize;
+            while left > 0 {
+                let now = left.min(piece.len());
+                writer.append(&piece[..now])?;
+                left -= now;
+            }
+            writer.seal()?;
+            least_s = least_s.min(started.elapsed().as_secs_f64());
+            store.remove("alone")?;
+        }
+        Ok(least_s)
+    }
+}
+
+/// How checkpoints are written.
 #[derive(Clone, Copy)]
-pub(super) struct Trial {
+pub(super) struct Trial<'a> {
     pub(super) pipeline: Pipeline,
     pub(super) codec: CodecChoice,
     pub(super) block_bytes: usize,
     pub(super) threads: usize,
-    pub(super) bytes_per_s: f64,
+    pub(super) device: Device<'a>,
 }
 
-/// What became of two checkpoints of the same bytes.
+/// What became of several checkpoints of the same bytes; of each figure the least.
 #[derive(Clone, Copy)]
 pub(super) struct Outcome {
-    /// The first one, until its segment was sealed: memory is touched for the first time, and
-    /// nothing is known about data and store.
+    /// The first one of a write path, until its segment was sealed: memory is touched for the
+    /// first time, and nothing is known about data and store.
     pub(super) first_s: f64,
-    /// The second one.
+    /// A later one.
     pub(super) total_s: f64,
     /// Of that, until all pages were in the pool or beyond.
     pub(super) blocked_s: f64,
     pub(super) stored_bytes: u64,
+    /// What a program beside it lost meanwhile, in seconds of all its threads; 0 without one.
+    pub(super) lost_s: f64,
 }
 
-impl Trial {
-    fn settings(&self, data_bytes: usize) -> PackSettings {
-        PackSettings {
+/// How often is measured.
+#[derive(Clone, Copy)]
+pub(super) struct Rounds {
+    /// Write paths that know nothing at first.
+    pub(super) starts: usize,
+    /// Checkpoints of each of them after its first.
+    pub(super) later: usize,
+}
+
+/// All trials on the same bytes, taking turns: what disturbs the machine for a while disturbs all
+/// of them.
+pub(super) fn together(
+    trials: &[Trial<'_>],
+    data: &[u8],
+    program: Option<&Program>,
+    rounds: Rounds,
+) -> anyhow::Result<Vec<Outcome>> {
+    let mut outcomes = vec![Outcome::NONE; trials.len()];
+    for _ in 0..rounds.starts.max(1) {
+        let mut paths = trials
+            .iter()
+            .map(|trial| trial.start(data))
+            .collect::<anyhow::Result<Vec<WritePath>>>()?;
+        for (path, outcome) in paths.iter_mut().zip(&mut outcomes) {
+            outcome.first_s = outcome.first_s.min(path.checkpoint(data, program)?.total_s);
+        }
+        for _ in 0..rounds.later.max(1) {
+            for (path, outcome) in paths.iter_mut().zip(&mut outcomes) {
+                outcome.take(path.checkpoint(data, program)?);
+            }
+        }
+    }
+    Ok(outcomes)
+}
+
+impl Outcome {
+    const NONE: Self = Self {
+        first_s: f64::INFINITY,
+        total_s: f64::INFINITY,
+        blocked_s: f64::INFINITY,
+        stored_bytes: 0,
+        lost_s: f64::INFINITY,
+    };
+
+    fn take(&mut self, once: Once) {
+        self.lost_s = self.lost_s.min(once.lost_s);
+        if once.total_s < self.total_s {
+            self.total_s = once.total_s;
+            self.blocked_s = once.blocked_s;
+            self.stored_bytes = once.stored_bytes;
+        }
+    }
+}
+
+/// One checkpoint.
+struct Once {
+    total_s: f64,
+    blocked_s: f64,
+    stored_bytes: u64,
+    lost_s: f64,
+}
+
+/// A write path that lives on from checkpoint to checkpoint.
+struct WritePath {
+    store: Arc<dyn Store>,
+    packer: Packer,
+    page_bytes: usize,
+    checkpoints: u8,
+}
+
+impl Trial<'_> {
+    fn start(&self, data: &[u8]) -> anyhow::Result<WritePath> {
+        let page_bytes = self.block_bytes.min(4096);
+        let settings = PackSettings {
             // Nobody waits for a buffer: what is measured are the stages, not the pool.
-            pool_bytes: data_bytes + (16 << 20),
+            pool_bytes: data.len() + (16 << 20),
             block_bytes: self.block_bytes,
-            page_bytes: self.block_bytes.min(4096),
+            page_bytes,
             pipeline: self.pipeline,
             threads: self.threads,
             codec: self.codec,
             filter: FilterChoice::Auto,
-        }
+        };
+        let store = self.device.open()?;
+        let packer = Packer::new(Arc::clone(&store), settings, hasher());
+        Ok(WritePath { store, packer, page_bytes, checkpoints: 0 })
     }
+}
 
-    /// The quickest of several rounds, each with a write path that knows nothing at first.
-    pub(super) fn best(&self, data: &[u8], rounds: usize) -> anyhow::Result<Outcome> {
-        let mut best = self.run(data)?;
-        for _ in 1..rounds {
-            let next = self.run(data)?;
-            let first_s = best.first_s.min(next.first_s);
-            best = if next.total_s < best.total_s { next } else { best };
-            best.first_s = first_s;
-        }
-        Ok(best)
-    }
-
-    fn run(&self, data: &[u8]) -> anyhow::Result<Outcome> {
-        let store: Arc<dyn Store> = Arc::new(Limited::new(self.bytes_per_s));
-        let packer = Packer::new(store, self.settings(data.len()), hasher());
-        let (first_s, ..) = self.checkpoint(&packer, data)?;
-        let (total_s, blocked_s, stored_bytes) = self.checkpoint(&packer, data)?;
-        Ok(Outcome { first_s, total_s, blocked_s, stored_bytes })
-    }
-
-    fn checkpoint(&self, packer: &Packer, data: &[u8]) -> anyhow::Result<(f64, f64, u64)> {
-        let page_bytes = self.settings(0).page_bytes;
+impl WritePath {
+    fn checkpoint(&mut self, data: &[u8], program: Option<&Program>) -> anyhow::Result<Once> {
+        self.checkpoints += 1;
+        let id = SegmentId([self.checkpoints; 16]);
         let segments = SegmentSettings {
             job: JobId([1; 16]),
             rank: Rank(0),
             hash: HashKind::Xxh3,
-            page_bytes: page_bytes as u32,
+            page_bytes: self.page_bytes as u32,
             created_ns: 0,
         };
+        let before = program.map_or(0, Program::units);
         let started = Instant::now();
-        let mut batch = packer.begin(segments);
-        let mut hashes = Vec::with_capacity(data.len() / page_bytes * HASH_BYTES);
-        batch.open_segment(SegmentId([2; 16]), None);
-        for page in data.chunks_exact(page_bytes) {
+        let mut batch = self.packer.begin(segments);
+        let mut hashes = Vec::with_capacity(data.len() / self.page_bytes * HASH_BYTES);
+        batch.open_segment(id, None);
+        for page in data.chunks_exact(self.page_bytes) {
             let mut hash = [0; HASH_BYTES];
             batch.stage(page, 0, &mut hash)?;
             batch.keep_staged();
@@ -95,11 +205,15 @@ impl Trial {
         let blocked_s = started.elapsed().as_secs_f64();
         let sealed = pending.seal()?;
         let total_s = started.elapsed().as_secs_f64();
-        Ok((total_s, blocked_s, sealed.iter().map(|segment| segment.compressed_bytes).sum()))
+        let lost_s =
+            program.map_or(0.0, |program| program.lost_s(total_s, program.units() - before));
+        if !self.store.list("segments")?.is_empty() {
+            self.store.remove(&name::segment(id))?;
+        }
+        let stored_bytes = sealed.iter().map(|segment| segment.compressed_bytes).sum();
+        Ok(Once { total_s, blocked_s, stored_bytes, lost_s })
     }
 }
-
-const HASH_BYTES: usize = 16;
 
 fn hasher() -> PageHasher {
     PageHasher::new(HashKind::Xxh3, &[7; 32])
@@ -122,24 +236,28 @@ impl Alone {
         block_bytes: usize,
         rounds: usize,
     ) -> anyhow::Result<Self> {
-        let collecting = Trial {
-            pipeline: Pipeline::None,
-            codec: CodecSpec::NONE.into(),
-            block_bytes,
-            threads: 1,
-            bytes_per_s: ENDLESS,
-        };
-        let collect_s = collecting.best(data, rounds)?.blocked_s;
-        let (mut zip_s, mut stored_bytes) = (f64::INFINITY, 0);
         let mut encoder = BlockEncoder::new(codec, FilterChoice::Auto, block_bytes);
+        let (mut zip_s, mut stored_bytes) = (f64::INFINITY, 0);
         for _ in 0..rounds.max(1) {
             let started = thread_time();
             let sizes = data.chunks(block_bytes).map(|block| encoder.encode(block, 0).bytes.len());
             stored_bytes = black_box(sizes.sum::<usize>()) as u64;
             zip_s = zip_s.min((thread_time() - started).as_secs_f64());
         }
-        Ok(Self { collect_s, zip_s, stored_bytes })
+        Ok(Self { collect_s: collect_s(data, block_bytes, rounds)?, zip_s, stored_bytes })
     }
+}
+
+/// The time of collecting alone.
+fn collect_s(data: &[u8], block_bytes: usize, rounds: usize) -> anyhow::Result<f64> {
+    let trial = Trial {
+        pipeline: Pipeline::None,
+        codec: CodecSpec::NONE.into(),
+        block_bytes,
+        threads: 1,
+        device: ENDLESS,
+    };
+    Ok(together(&[trial], data, None, Rounds { starts: 1, later: rounds })?[0].blocked_s)
 }
 
 /// Processor time of this thread.

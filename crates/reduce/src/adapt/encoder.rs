@@ -33,23 +33,35 @@ pub(crate) struct Begun {
     thread: Duration,
 }
 
+/// A block whose time is not yet over: handing it on belongs to it.
+struct Timed {
+    key: (usize, usize),
+    raw_bytes: usize,
+    thread: Duration,
+}
+
 /// Chooses for one encoder.
 pub(crate) struct Choosing {
     adaptive: Arc<Adaptive>,
     /// By option, made when first chosen.
     codecs: [Option<Box<dyn Codec>>; OPTIONS],
     report: Report,
+    last: Option<Timed>,
     untimed_bytes: usize,
 }
 
 impl Choosing {
     pub(crate) fn new(adaptive: Arc<Adaptive>) -> Self {
         let codecs = Default::default();
-        Self { adaptive, codecs, report: Report::default(), untimed_bytes: 0 }
+        Self { adaptive, codecs, report: Report::default(), last: None, untimed_bytes: 0 }
     }
 
     /// A block is begun; `None` if it is not to be timed.
     pub(crate) fn begin(&mut self, raw_bytes: usize) -> Option<Begun> {
+        self.end_last();
+        if self.report.raw_bytes >= REPORT_BYTES {
+            self.adaptive.learn(std::mem::take(&mut self.report));
+        }
         self.untimed_bytes += raw_bytes;
         (self.untimed_bytes >= TIMED_BYTES).then(|| {
             self.untimed_bytes = 0;
@@ -63,6 +75,12 @@ impl Choosing {
         (class, self.adaptive.option(class))
     }
 
+    /// Whether an option is used here for the first time. Its codec's memory is touched then: that
+    /// block says little about the time of the next.
+    pub(crate) fn is_fresh(&self, option: usize) -> bool {
+        option != 0 && self.codecs[option].is_none()
+    }
+
     /// The codec of an option; `None`: as it is.
     pub(crate) fn codec(&mut self, option: usize) -> Option<&mut dyn Codec> {
         if option == 0 {
@@ -74,7 +92,7 @@ impl Choosing {
     /// A block was found to be noise.
     pub(crate) fn noise(&mut self, raw_bytes: usize) {
         self.report.noise_bytes += raw_bytes as u64;
-        self.end(raw_bytes);
+        self.report.raw_bytes += raw_bytes as u64;
     }
 
     /// A block was encoded.
@@ -85,21 +103,25 @@ impl Choosing {
         (raw_bytes, stored_bytes): (usize, usize),
         begun: Option<Begun>,
     ) {
-        let time = begun.map(|begun| {
-            let zip = thread_time().saturating_sub(begun.thread).as_secs_f64();
-            (zip, begun.wall.elapsed().as_secs_f64())
-        });
+        if let Some(begun) = begun {
+            self.report.zip_s += thread_time().saturating_sub(begun.thread).as_secs_f64();
+            self.report.wall_s += begun.wall.elapsed().as_secs_f64();
+            self.last = Some(Timed { key, raw_bytes, thread: begun.thread });
+        }
         let seen = self.seen(key);
         seen.raw_bytes += raw_bytes as u64;
         seen.stored_bytes += stored_bytes as u64;
         seen.promised_bytes += raw_bytes as f64 * f64::from(sampled.share);
-        if let Some((zip_s, wall_s)) = time {
-            seen.zip_s += zip_s;
-            seen.timed_bytes += raw_bytes as u64;
-            self.report.zip_s += zip_s;
-            self.report.wall_s += wall_s;
-        }
-        self.end(raw_bytes);
+        self.report.raw_bytes += raw_bytes as u64;
+    }
+
+    /// The processor time of a block ends where that of the next begins; waiting takes none.
+    fn end_last(&mut self) {
+        let Some(Timed { key, raw_bytes, thread }) = self.last.take() else { return };
+        let zip_s = thread_time().saturating_sub(thread).as_secs_f64();
+        let seen = self.seen(key);
+        seen.zip_s += zip_s;
+        seen.timed_bytes += raw_bytes as u64;
     }
 
     fn seen(&mut self, key: (usize, usize)) -> &mut Seen {
@@ -109,13 +131,6 @@ impl Choosing {
             seen.len() - 1
         });
         &mut seen[at].1
-    }
-
-    fn end(&mut self, raw_bytes: usize) {
-        self.report.raw_bytes += raw_bytes as u64;
-        if self.report.raw_bytes >= REPORT_BYTES {
-            self.adaptive.learn(std::mem::take(&mut self.report));
-        }
     }
 }
 

@@ -69,8 +69,8 @@ pub(super) struct Seen {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Known {
-    /// Bytes seen; 0: all else is a guess.
-    bytes: u64,
+    /// How often it was timed; 0: all else is a guess.
+    times: u32,
     share: f64,
     zip_s: f64,
 }
@@ -119,14 +119,16 @@ impl Knowledge {
         let pull = (raw / MEMORY_BYTES).min(0.5);
         of_class.promised += pull * (seen.promised_bytes / raw - of_class.promised);
         let known = &mut of_class.options[option];
-        let pull = if known.bytes == 0 { 1.0 } else { pull };
+        if seen.timed_bytes == 0 && known.times == 0 {
+            return;
+        }
+        // The first few count equally: a single one may have been disturbed.
+        let pull = pull.max(1.0 / f64::from(known.times + 1));
         known.share += pull * (seen.stored_bytes as f64 / raw - known.share);
         if seen.timed_bytes > 0 {
             known.zip_s += pull * (seen.zip_s / seen.timed_bytes as f64 - known.zip_s);
-        } else if known.bytes == 0 {
-            return;
+            known.times = known.times.saturating_add(1);
         }
-        known.bytes += seen.raw_bytes;
     }
 
     fn age(&mut self, bytes: u64) {
@@ -152,14 +154,14 @@ impl Knowledge {
 
     /// Whether an option was ever tried on a class.
     pub(super) fn is_known(&self, class: usize, option: usize) -> bool {
-        option == 0 || self.classes[class].options[option].bytes > 0
+        option == 0 || self.classes[class].options[option].times > 0
     }
 }
 
 impl OfClass {
     fn cost(&self, option: usize) -> Cost {
         let known = self.options[option];
-        if known.bytes > 0 {
+        if known.times > 0 {
             return Cost { zip_s: known.zip_s, share: known.share.min(1.0) };
         }
         let (_, ns, of_lz4) = LADDER[option];
@@ -172,7 +174,7 @@ impl OfClass {
 
     /// By what factors the guesses were off for the options next to be compared with.
     fn off(&self) -> (f64, f64) {
-        let tried = self.options.iter().zip(LADDER).skip(1).filter(|(known, _)| known.bytes > 0);
+        let tried = self.options.iter().zip(LADDER).skip(1).filter(|(known, _)| known.times > 0);
         let (mut slower, mut larger, mut count) = (0.0, 0.0, 0.0);
         for (known, (_, ns, of_lz4)) in tried {
             slower += (known.zip_s / (ns * 1e-9)).max(1e-3).ln();
@@ -209,6 +211,21 @@ mod tests {
         assert!(classes[3].options[2].share < 0.4);
         assert!(knowledge.is_known(3, 1) && !knowledge.is_known(3, 2));
         assert!((classes[3].weight - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_single_disturbed_time_does_not_stay() {
+        let mut knowledge = Knowledge::new();
+        knowledge.learn(3, 1, &seen(0.4, 9.0));
+        knowledge.learn(3, 1, &seen(0.4, 1.0));
+        knowledge.learn(3, 1, &seen(0.4, 1.0));
+        let zip_s = knowledge.classes()[3].options[1].zip_s;
+        assert!((zip_s / 3.67e-9 - 1.0).abs() < 0.01, "the mean of all three: {zip_s}");
+        (0..40).for_each(|_| knowledge.learn(3, 1, &seen(0.4, 1.0)));
+        assert!(knowledge.classes()[3].options[1].zip_s < 1.1e-9);
+        let untimed = Seen { timed_bytes: 0, zip_s: 0.0, ..seen(0.4, 0.0) };
+        knowledge.learn(3, 2, &untimed);
+        assert!(!knowledge.is_known(3, 2), "without a time it stays a guess");
     }
 
     #[test]

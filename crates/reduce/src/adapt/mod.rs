@@ -19,21 +19,23 @@ mod encoder;
 mod knowledge;
 mod plan;
 
-use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub(crate) use encoder::Choosing;
 use encoder::Report;
 use knowledge::{CLASSES, Knowledge, OPTIONS, first_option};
-use plan::Plan;
 pub use plan::Rates;
+use plan::{Class, Plan, TURNS};
 
 /// A plan is made anew after so many raw bytes.
 const PLAN_BYTES: u64 = 1 << 20;
-/// Of so many blocks of a class one tries what lies next to the plan's choice.
-const TRIAL_TURNS: u32 = 64;
-/// What is known already is tried again after so many plans.
-const AGAIN_PLANS: u32 = 8;
+/// Trying what lies next to the plan's choice may take so much of the encoders' time.
+const TRIAL_SHARE: f64 = 0.01;
+/// The usual length of a block, to tell what a trial will cost.
+const BLOCK_BYTES: f64 = 131_072.0;
+/// No trial is to be made.
+const NO_TRIAL: u16 = u16::MAX;
 /// Of what is remembered of the time that encoders took, so much stays with each report.
 const REMEMBER: f64 = 0.98;
 /// Bounds of how much longer encoders take than their processor time.
@@ -45,10 +47,10 @@ const COLLECT_S_FIRST: f64 = 0.2e-9;
 
 /// What all encoders of a write path know together.
 pub struct Adaptive {
-    /// The plan's option for eight blocks of each class.
-    picks: [[AtomicU8; 8]; CLASSES],
-    /// What to try beside the plan.
-    trials: [AtomicU8; CLASSES],
+    /// The plan's option for a round of blocks of each class.
+    picks: [[AtomicU8; TURNS as usize]; CLASSES],
+    /// What the next block of a class is to try: the class times 256, and the option.
+    trial: AtomicU16,
     turns: [AtomicU32; CLASSES],
     state: Mutex<State>,
 }
@@ -59,6 +61,10 @@ struct State {
     plans: u32,
     rates: Rates,
     unplanned_bytes: u64,
+    collectors: usize,
+    /// Seconds that trials may take now, and what the one that is due takes of them.
+    trial_s: f64,
+    due_s: f64,
     wall_s: f64,
     zip_s: f64,
 }
@@ -74,12 +80,14 @@ impl Adaptive {
             cores: cores.max(1),
             slowdown: 1.0,
             backlog_bytes: 0.0,
+            ahead_bytes: 0.0,
+            collecting: false,
             in_turn,
         };
-        let first = |class| [(); 8].map(|()| AtomicU8::new(first_option(class) as u8));
+        let first = |class| std::array::from_fn(|_| AtomicU8::new(first_option(class) as u8));
         Self {
             picks: std::array::from_fn(first),
-            trials: std::array::from_fn(|class| AtomicU8::new(first_option(class) as u8)),
+            trial: AtomicU16::new(NO_TRIAL),
             turns: std::array::from_fn(|_| AtomicU32::new(0)),
             state: Mutex::new(State {
                 knowledge: Knowledge::new(),
@@ -87,6 +95,9 @@ impl Adaptive {
                 plans: 0,
                 rates,
                 unplanned_bytes: 0,
+                collectors: 0,
+                trial_s: 0.0,
+                due_s: 0.0,
                 wall_s: 0.0,
                 zip_s: 0.0,
             }),
@@ -98,9 +109,28 @@ impl Adaptive {
         self.lock().rates
     }
 
+    /// Somebody begins to collect; tell when that ends.
+    pub fn begin_collecting(&self) {
+        let mut state = self.lock();
+        state.collectors += 1;
+        state.rates.collecting = true;
+    }
+
+    /// Somebody has collected everything.
+    pub fn end_collecting(&self) {
+        let mut state = self.lock();
+        state.collectors = state.collectors.saturating_sub(1);
+        state.rates.collecting = state.collectors > 0;
+    }
+
     /// Tells what collecting takes for a raw byte.
     pub fn collecting(&self, seconds_per_byte: f64) {
         self.lock().rates.collect_s = seconds_per_byte;
+    }
+
+    /// Tells how many raw bytes wait to be compressed.
+    pub fn waiting(&self, ahead_bytes: u64) {
+        self.lock().rates.ahead_bytes = ahead_bytes as f64;
     }
 
     /// Tells what storing takes for a stored byte, and how many are not yet written.
@@ -113,12 +143,16 @@ impl Adaptive {
     }
 
     fn option(&self, class: usize) -> usize {
+        let trial = self.trial.load(Ordering::Relaxed);
+        if usize::from(trial >> 8) == class {
+            let taken =
+                self.trial.compare_exchange(trial, NO_TRIAL, Ordering::Relaxed, Ordering::Relaxed);
+            if taken.is_ok() {
+                return usize::from(trial & 0xFF);
+            }
+        }
         let turn = self.turns[class].fetch_add(1, Ordering::Relaxed);
-        let pick = match turn % TRIAL_TURNS == TRIAL_TURNS - 1 {
-            true => &self.trials[class],
-            false => &self.picks[class][turn as usize % 8],
-        };
-        usize::from(pick.load(Ordering::Relaxed))
+        usize::from(self.picks[class][turn as usize % TURNS as usize].load(Ordering::Relaxed))
     }
 
     fn learn(&self, report: Report) {
@@ -129,8 +163,9 @@ impl Adaptive {
         if report.noise_bytes > 0 {
             state.knowledge.noise(report.noise_bytes);
         }
-        state.wall_s = state.wall_s * REMEMBER + report.wall_s;
+        state.wall_s = state.wall_s * REMEMBER + report.wall_s / state.rates.crowding();
         state.zip_s = state.zip_s * REMEMBER + report.zip_s;
+        state.trial_s += TRIAL_SHARE * report.zip_s;
         if state.zip_s > 0.0 {
             let slowdown = state.wall_s / state.zip_s;
             state.rates.slowdown = slowdown.clamp(SLOWDOWN.0, SLOWDOWN.1);
@@ -150,10 +185,28 @@ impl Adaptive {
             for (turn, pick) in self.picks[class].iter().enumerate() {
                 pick.store(plan.option(class, turn as u32) as u8, Ordering::Relaxed);
             }
-            let trial = trial(&state.knowledge, class, plan.option(class, 0), state.plans);
-            self.trials[class].store(trial as u8, Ordering::Relaxed);
         }
+        self.plan_trial(state, &classes, &plan);
         state.plan = Some(plan);
+    }
+
+    /// Lets one block try a neighbour of its class's option, if there is time for it.
+    fn plan_trial(&self, state: &mut State, classes: &[Class], plan: &Plan) {
+        if self.trial.swap(NO_TRIAL, Ordering::Relaxed) != NO_TRIAL {
+            // Its class did not come again.
+            state.trial_s += state.due_s;
+        }
+        let Some((class, option)) = trial(&state.knowledge, classes, plan, state.plans) else {
+            return;
+        };
+        let costs = &classes[class].options;
+        let more_s = costs[option].zip_s - costs[plan.option(class, 0)].zip_s;
+        let takes_s = BLOCK_BYTES * more_s.max(0.0);
+        if takes_s <= state.trial_s {
+            state.trial_s -= takes_s;
+            state.due_s = takes_s;
+            self.trial.store((class as u16) << 8 | option as u16, Ordering::Relaxed);
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -162,17 +215,24 @@ impl Adaptive {
     }
 }
 
-/// What to try beside an option: a neighbour that is only guessed; and now and then one that is
-/// known, for data change.
-fn trial(knowledge: &Knowledge, class: usize, option: usize, plans: u32) -> usize {
-    let (above, below) = ((option + 1).min(OPTIONS - 1), option.saturating_sub(1));
-    match (plans / AGAIN_PLANS) % 2 {
-        _ if !knowledge.is_known(class, above) => above,
-        _ if !knowledge.is_known(class, below) => below,
-        _ if !plans.is_multiple_of(AGAIN_PLANS) => option,
-        0 => above,
-        _ => below,
-    }
+/// A class and what to try for it: the neighbour that is only guessed, of the class with the most
+/// bytes; where all are known one of them again, in turn, for data change.
+fn trial(
+    knowledge: &Knowledge,
+    classes: &[Class],
+    plan: &Plan,
+    plans: u32,
+) -> Option<(usize, usize)> {
+    let neighbours = (0..CLASSES).filter(|class| classes[*class].weight > 0.0).flat_map(|class| {
+        let option = plan.option(class, 0);
+        let near = [option + 1, option.wrapping_sub(1)];
+        near.into_iter().filter(|near| *near < OPTIONS).map(move |near| (class, near))
+    });
+    let all: Vec<(usize, usize)> = neighbours.collect();
+    let guessed = all.iter().filter(|(class, option)| !knowledge.is_known(*class, *option));
+    let weight = |class: usize| classes[class].weight;
+    let heaviest = guessed.max_by(|a, b| weight(a.0).total_cmp(&weight(b.0)));
+    heaviest.or_else(|| all.get(plans as usize % all.len().max(1))).copied()
 }
 
 #[cfg(test)]

@@ -47,12 +47,26 @@ pub struct Rates {
     pub threads: usize,
     /// Cores that collecting and compressing share.
     pub cores: usize,
-    /// How much longer compressing takes than its processor time: others use the cores too.
+    /// How much longer compressing takes than its processor time because other programs use the
+    /// cores too.
     pub slowdown: f64,
     /// Stored bytes that are on their way and not yet written.
     pub backlog_bytes: f64,
+    /// Raw bytes that are collected and wait to be compressed.
+    pub ahead_bytes: f64,
+    /// Whether more of them are being collected.
+    pub collecting: bool,
     /// Whether the stages take turns instead of working side by side.
     pub in_turn: bool,
+}
+
+impl Rates {
+    /// How many of our own threads share a core: they hold each other up, but that is over when
+    /// collecting is, and must not count as if it went on.
+    pub(crate) fn crowding(&self) -> f64 {
+        let collecting = usize::from(self.collecting && !self.in_turn);
+        ((self.threads + collecting) as f64 / self.cores as f64).max(1.0)
+    }
 }
 
 /// What is decided.
@@ -62,17 +76,21 @@ pub(crate) struct Plan {
     light: Vec<usize>,
     /// Another one, which works harder, for some of the blocks.
     heavy: Vec<usize>,
-    /// How many of the blocks: of eight.
-    eighths: u32,
+    /// How many of the blocks: of [`TURNS`].
+    share: u32,
 }
 
-/// How far ahead a plan looks, in raw bytes: over these a backlog is worked off.
+/// A mixture of two options repeats after so many blocks.
+pub(crate) const TURNS: u32 = 32;
+/// How far ahead a plan looks at least, in raw bytes: over these a backlog is worked off. Over
+/// fewer, the last blocks of a checkpoint would be compressed hard while the last chunk waits for
+/// them.
 const HORIZON_BYTES: f64 = 16e6;
 /// A stage that does not decide counts so much: where several choices are equally fast, the one
 /// that takes less of the others.
 const IDLE_WEIGHT: f64 = 0.05;
 /// A new plan must be better by this factor.
-const HYSTERESIS: f64 = 0.97;
+const HYSTERESIS: f64 = 0.995;
 /// Prices of a second of the store, in seconds of a thread: from, to, and step.
 const PRICES: (f64, f64, f64) = (1.0 / 512.0, 512.0, 1.25);
 
@@ -80,44 +98,57 @@ impl Plan {
     /// The first option for everything.
     #[cfg(test)]
     fn first(classes: usize) -> Self {
-        Self { light: vec![0; classes], heavy: vec![0; classes], eighths: 0 }
+        Self { light: vec![0; classes], heavy: vec![0; classes], share: 0 }
     }
 
     /// The option for a block of a class; `turn` counts the blocks.
     pub(crate) fn option(&self, class: usize, turn: u32) -> usize {
-        // Spread evenly: of any eight turns in a row as many as there are eighths.
-        let heavy = (turn * self.eighths) % 8 < self.eighths;
+        // Spread evenly over the turns.
+        let heavy = (turn % TURNS * self.share) % TURNS < self.share;
         if heavy { self.heavy[class] } else { self.light[class] }
     }
 
     /// Seconds for a raw byte, with what the idle stages take counted a little.
     pub(crate) fn score(&self, classes: &[Class], rates: &Rates) -> f64 {
-        let heavy = f64::from(self.eighths) / 8.0;
-        let (light_zip, light_share) = sum(classes, &self.light);
-        let (heavy_zip, heavy_share) = sum(classes, &self.heavy);
-        let mix = |light: f64, other: f64| light + heavy * (other - light);
-        score(mix(light_zip, heavy_zip), mix(light_share, heavy_share), rates)
+        let heavy = f64::from(self.share) / f64::from(TURNS);
+        let costs = sum(classes, &self.light).mixed(sum(classes, &self.heavy), heavy);
+        score(costs, rates)
     }
 }
 
-/// Processor seconds and stored bytes for each raw byte.
-fn sum(classes: &[Class], options: &[usize]) -> (f64, f64) {
+impl Cost {
+    /// What it is if a part of the bytes costs something else.
+    fn mixed(self, other: Self, part: f64) -> Self {
+        let mix = |own: f64, other: f64| own + part * (other - own);
+        Self { zip_s: mix(self.zip_s, other.zip_s), share: mix(self.share, other.share) }
+    }
+}
+
+/// What all classes together cost and save.
+fn sum(classes: &[Class], options: &[usize]) -> Cost {
     let costs = classes.iter().zip(options).map(|(class, at)| (class.weight, class.options[*at]));
-    costs.fold((0.0, 0.0), |(zip, share), (weight, cost)| {
-        (zip + weight * cost.zip_s, share + weight * cost.share)
+    costs.fold(Cost { zip_s: 0.0, share: 0.0 }, |sum, (weight, cost)| Cost {
+        zip_s: sum.zip_s + weight * cost.zip_s,
+        share: sum.share + weight * cost.share,
     })
 }
 
-fn score(zip: f64, share: f64, rates: &Rates) -> f64 {
-    let collect = rates.collect_s;
-    let store = (share + rates.backlog_bytes / HORIZON_BYTES) * rates.store_s;
+/// Seconds that the encoders and the store take for a raw byte.
+fn stages(cost: Cost, rates: &Rates) -> (f64, f64) {
+    let collect = if rates.collecting { rates.collect_s } else { 0.0 };
+    let threads = cost.zip_s * rates.slowdown / rates.threads as f64;
+    let cores = (collect + cost.zip_s) * rates.slowdown / rates.cores as f64;
+    let backlog = rates.backlog_bytes / rates.ahead_bytes.max(HORIZON_BYTES);
+    (collect.max(threads).max(cores), (cost.share + backlog) * rates.store_s)
+}
+
+fn score(cost: Cost, rates: &Rates) -> f64 {
+    let (encoders, store) = stages(cost, rates);
     if rates.in_turn {
-        return collect + zip * rates.slowdown + store;
+        return rates.collect_s + cost.zip_s * rates.slowdown + store;
     }
-    let threads = zip * rates.slowdown / rates.threads as f64;
-    let cores = (collect + zip) / rates.cores as f64;
-    let slowest = collect.max(threads).max(cores).max(store);
-    slowest + IDLE_WEIGHT * (zip / rates.threads as f64 + share * rates.store_s)
+    let idle = cost.zip_s / rates.threads as f64 + cost.share * rates.store_s;
+    encoders.max(store) + IDLE_WEIGHT * idle
 }
 
 /// The best plan, or `current` where that is nearly as good.
@@ -150,11 +181,32 @@ fn best(classes: &[Class], rates: &Rates) -> Plan {
             continue;
         }
         let light = last.replace(now.clone()).unwrap_or_else(|| now.clone());
-        for eighths in [8, 4, 2, 6, 1, 3, 5, 7] {
-            try_plan(Plan { light: light.clone(), heavy: now.clone(), eighths });
+        let balanced = balance(sum(classes, &light), sum(classes, &now), rates);
+        for share in [TURNS, balanced, balanced + 1] {
+            let share = share.min(TURNS);
+            try_plan(Plan { light: light.clone(), heavy: now.clone(), share });
         }
     }
     best.expect("there is at least one price").1
+}
+
+/// How many of the blocks must be heavy for encoders and store to take equally long, rounded down.
+fn balance(light: Cost, heavy: Cost, rates: &Rates) -> u32 {
+    let store_is_slower = |share: u32| {
+        let part = f64::from(share) / f64::from(TURNS);
+        let (encoders, store) = stages(light.mixed(heavy, part), rates);
+        store > encoders
+    };
+    // The more are heavy, the more the encoders have to do, and the less the store.
+    let (mut low, mut high) = (0, TURNS);
+    while low + 1 < high {
+        let middle = low.midpoint(high);
+        match store_is_slower(middle) {
+            true => low = middle,
+            false => high = middle,
+        }
+    }
+    low
 }
 
 /// What each class takes if a second of the store is worth `price` seconds of a thread.
@@ -174,6 +226,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    const ALL: usize = TURNS as usize;
+
     /// Raw, a fast codec, a middling one, a slow one.
     fn text() -> Vec<Cost> {
         [(0.02, 1.0), (1.0, 0.5), (2.5, 0.35), (10.0, 0.3)]
@@ -189,6 +243,8 @@ mod tests {
             cores: 2,
             slowdown: 1.0,
             backlog_bytes: 0.0,
+            ahead_bytes: 0.0,
+            collecting: true,
             in_turn: false,
         }
     }
@@ -197,9 +253,9 @@ mod tests {
         vec![Class { weight: 1.0, options }]
     }
 
-    /// Options used in eight blocks of the first class, sorted.
+    /// Options used in a round of blocks of the first class, sorted.
     fn used(plan: &Plan) -> Vec<usize> {
-        let mut used: Vec<usize> = (0..8).map(|turn| plan.option(0, turn)).collect();
+        let mut used: Vec<usize> = (0..TURNS).map(|turn| plan.option(0, turn)).collect();
         used.sort_unstable();
         used
     }
@@ -207,11 +263,11 @@ mod tests {
     #[test]
     fn the_faster_the_store_the_lighter_the_codec() {
         let classes = alone(text());
-        let heaviest = |mbps| *used(&plan(&classes, &rates(mbps), None)).last().unwrap();
-        assert_eq!(used(&plan(&classes, &rates(50_000.0), None)), [0; 8]);
-        assert_eq!(heaviest(1500.0), 1);
-        assert_eq!(heaviest(200.0), 2);
-        assert_eq!(used(&plan(&classes, &rates(20.0), None)), [3; 8]);
+        let usual = |mbps| used(&plan(&classes, &rates(mbps), None))[ALL / 2];
+        assert_eq!(used(&plan(&classes, &rates(50_000.0), None)), [0; ALL]);
+        assert_eq!(usual(1500.0), 1);
+        assert_eq!(usual(200.0), 2);
+        assert_eq!(used(&plan(&classes, &rates(20.0), None)), [3; ALL]);
     }
 
     #[test]
@@ -220,7 +276,7 @@ mod tests {
         let options = vec![Cost { zip_s: 0.0, share: 1.0 }, Cost { zip_s: 2e-9, share: 0.5 }];
         let classes = alone(options);
         // A mixture is better still: all blocks only where share * store >= zip / threads.
-        for (mbps, blocks) in [(5000.0, 1..=2), (1050.0, 5..=6), (400.0, 8..=8)] {
+        for (mbps, blocks) in [(5000.0, 4..=8), (1050.0, 20..=24), (400.0, ALL..=ALL)] {
             let plan = plan(&classes, &Rates { collect_s: 0.0, ..rates(mbps) }, None);
             let compressed = used(&plan).iter().sum::<usize>();
             assert!(blocks.contains(&compressed), "{mbps}: {plan:?}");
@@ -228,7 +284,7 @@ mod tests {
         // In turn it takes a slower store: zip < (1 - share) * store.
         for (mbps, compressed) in [(260.0, false), (240.0, true)] {
             let rates = Rates { collect_s: 0.0, in_turn: true, ..rates(mbps) };
-            assert_eq!(used(&plan(&classes, &rates, None)) == [1; 8], compressed, "{mbps}");
+            assert_eq!(used(&plan(&classes, &rates, None)) == [1; ALL], compressed, "{mbps}");
         }
     }
 
@@ -238,7 +294,7 @@ mod tests {
         let share = |threads, cores| {
             let rates = Rates { threads, cores, ..rates(400.0) };
             let plan = plan(&classes, &rates, None);
-            (0..8).map(|turn| classes[0].options[plan.option(0, turn)].share).sum::<f64>()
+            (0..TURNS).map(|turn| classes[0].options[plan.option(0, turn)].share).sum::<f64>()
         };
         assert!(share(8, 8) < share(2, 2));
         assert!(share(2, 2) < share(1, 2));
@@ -250,9 +306,31 @@ mod tests {
         let classes = alone(text());
         let heavy = |backlog_bytes| {
             let plan = plan(&classes, &Rates { backlog_bytes, ..rates(1500.0) }, None);
-            (0..8).map(|turn| plan.option(0, turn)).sum::<usize>()
+            (0..TURNS).map(|turn| plan.option(0, turn)).sum::<usize>()
         };
         assert!(heavy(30e6) > heavy(0.0));
+    }
+
+    #[test]
+    fn our_own_threads_are_no_other_programs() {
+        let crowding = |threads, cores, collecting| {
+            Rates { threads, cores, collecting, ..rates(1.0) }.crowding()
+        };
+        assert_eq!(crowding(2, 2, true), 1.5);
+        assert_eq!(crowding(2, 2, false), 1.0);
+        assert_eq!(crowding(8, 2, false), 4.0);
+        assert_eq!(crowding(2, 16, true), 1.0);
+    }
+
+    #[test]
+    fn once_collecting_is_over_its_core_compresses_too() {
+        let classes = alone(text());
+        let heavy = |collecting| {
+            let rates = Rates { collecting, collect_s: 1e-9, ..rates(400.0) };
+            let plan = plan(&classes, &rates, None);
+            (0..TURNS).map(|turn| plan.option(0, turn)).sum::<usize>()
+        };
+        assert!(heavy(false) > heavy(true));
     }
 
     #[test]
@@ -266,7 +344,7 @@ mod tests {
     fn a_plan_is_kept_until_another_is_clearly_better() {
         let classes = alone(text());
         let old = plan(&classes, &rates(400.0), None);
-        for mbps in [390.0, 395.0, 405.0, 410.0] {
+        for mbps in [398.0, 399.0, 401.0, 402.0] {
             assert_eq!(plan(&classes, &rates(mbps), Some(&old)), old, "{mbps}");
         }
         assert_ne!(plan(&classes, &rates(40.0), Some(&old)), old);
@@ -285,7 +363,7 @@ mod tests {
         let classes =
             [Class { weight: 0.5, options: text() }, Class { weight: 0.5, options: stubborn }];
         let plan = plan(&classes, &rates(700.0), None);
-        for turn in 0..8 {
+        for turn in 0..TURNS {
             assert!(plan.option(0, turn) >= plan.option(1, turn), "{plan:?}");
         }
         assert!(plan.light[0] > 0, "{plan:?}");
@@ -308,8 +386,8 @@ mod tests {
             let classes = alone(options.clone());
             let found = plan(&classes, &rates, None).score(&classes, &rates);
             for at in 0..options.len() {
-                let fixed = Plan { light: vec![at], heavy: vec![at], eighths: 0 };
-                // A mixture is in steps of an eighth, and prices in steps of a quarter.
+                let fixed = Plan { light: vec![at], heavy: vec![at], share: 0 };
+                // A mixture has steps, and so have prices.
                 prop_assert!(found <= 1.1 * fixed.score(&classes, &rates), "{at}");
             }
         }

@@ -120,7 +120,7 @@ impl IoThreads {
         offset: u64,
         flight: &Arc<Flight>,
     ) {
-        flight.started();
+        flight.started(data.bytes() as u64);
         let (file, flight) = (file.clone(), flight.clone());
         let mut state = self.shared.lock();
         while state.in_flight >= self.shared.in_flight_max {
@@ -214,7 +214,7 @@ fn write(job: &Job) -> io::Result<()> {
         }
     };
     count::wrote(bytes as u64);
-    Ok(())
+    job.file.write_back(job.offset, bytes as u64)
 }
 
 /// The chunks of one writer that are on their way, and the first failure among them.
@@ -242,8 +242,8 @@ impl Flight {
         &self.meter
     }
 
-    fn started(&self) {
-        self.meter.started();
+    fn started(&self, bytes: u64) {
+        self.meter.started(bytes);
         self.lock().pending += 1;
     }
 

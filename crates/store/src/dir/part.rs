@@ -8,10 +8,10 @@
 
 use std::fs::File;
 use std::io::{self, IoSlice};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
@@ -43,6 +43,8 @@ pub(super) struct PartFile {
     file: File,
     /// Whether writes may go through the page cache where direct ones are refused.
     may_fall_back: bool,
+    /// Whether writes go past the page cache.
+    direct: AtomicBool,
 }
 
 impl PartFile {
@@ -80,12 +82,36 @@ impl PartFile {
         Ok(())
     }
 
+    /// Starts a stretch that was written on its way to the medium, where it went to the page
+    /// cache: else the medium would begin late, and the fsync at the end would take all the time.
+    /// That fsync is still needed.
+    pub(super) fn write_back(&self, offset: u64, bytes: u64) -> io::Result<()> {
+        if self.direct.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let (Ok(offset), Ok(bytes)) = (i64::try_from(offset), i64::try_from(bytes)) else {
+            return Ok(());
+        };
+        let flags = libc::SYNC_FILE_RANGE_WRITE;
+        // SAFETY: the descriptor is open as long as `self`; no memory is passed.
+        let outcome = unsafe { libc::sync_file_range(self.file.as_raw_fd(), offset, bytes, flags) };
+        let error = io::Error::last_os_error();
+        match error.raw_os_error() {
+            _ if outcome == 0 => Ok(()),
+            // File systems that do not have it: the fsync at the end does everything.
+            Some(libc::ESPIPE | libc::EINVAL | libc::ENOSYS | libc::EOPNOTSUPP) => Ok(()),
+            _ => Err(error),
+        }
+    }
+
     pub(super) fn as_file(&self) -> &File {
         &self.file
     }
 
     fn set_flags(&self, flags: OFlags) -> io::Result<()> {
-        Ok(rustix::fs::fcntl_setfl(&self.file, flags)?)
+        rustix::fs::fcntl_setfl(&self.file, flags)?;
+        self.direct.store(flags.contains(OFlags::DIRECT), Ordering::Relaxed);
+        Ok(())
     }
 }
 
@@ -114,7 +140,8 @@ impl Part {
         // Held as long as the writer lives, so that nobody discards it as a leftover.
         // Where flock does not exist, the store's writer lock alone has to do.
         let _ = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive);
-        let file = PartFile { file, may_fall_back: io == Io::Auto };
+        let (may_fall_back, direct) = (io == Io::Auto, AtomicBool::new(false));
+        let file = PartFile { file, may_fall_back, direct };
         let (tree, name) = (tree.clone(), name.to_owned());
         let part = Part { tree, name, dir, part_name, file: Arc::new(file), removed: false };
         part.go_direct(io)?;

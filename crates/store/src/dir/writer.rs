@@ -19,6 +19,7 @@ use crate::aligned::{ALIGN, AlignedBuf};
 use crate::contract::{HELD_BYTES_MAX, ObjectWriter, OwnedBytes};
 use crate::error::{Error, Result};
 use crate::meter::WriteMeter;
+use crate::sizes::WriteSizes;
 
 /// Space reserved first where nobody says how much will come.
 const RESERVE_BYTES_MIN: u64 = 16 << 20;
@@ -36,6 +37,7 @@ pub(super) struct DirWriter {
     gathered: Vec<OwnedBytes>,
     gathered_bytes: usize,
     submitted: u64,
+    sizes: WriteSizes,
     reserve: Reserve,
     failed: Option<(Kind, String)>,
 }
@@ -46,6 +48,7 @@ impl DirWriter {
             name: part.name().to_owned(),
             store: part.tree().describe().to_owned(),
             part: Some(part),
+            sizes: WriteSizes::new(threads.chunk_bytes()),
             threads,
             flight: Arc::default(),
             chunk: None,
@@ -85,12 +88,12 @@ impl DirWriter {
                 self.landed()?;
             }
             let chunk = self.chunk.get_or_insert_with(|| self.threads.chunk());
-            let count = bytes.len().min(chunk.len() - self.filled);
+            let count = bytes.len().min(self.sizes.now() - self.filled);
             let (now, later) = bytes.split_at(count);
             chunk[self.filled..self.filled + count].copy_from_slice(now);
             self.filled += count;
             bytes = later;
-            if self.filled == self.threads.chunk_bytes() {
+            if self.filled == self.sizes.now() {
                 self.submit_chunk(self.filled);
             }
         }
@@ -116,7 +119,7 @@ impl DirWriter {
         }
         self.gathered_bytes += (*bytes).as_ref().len();
         self.gathered.push(bytes);
-        if self.gathered_bytes >= self.threads.chunk_bytes().min(HELD_BYTES_MAX) {
+        if self.gathered_bytes >= self.sizes.now().min(HELD_BYTES_MAX) {
             self.submit_gathered();
         }
         Ok(())
@@ -144,6 +147,7 @@ impl DirWriter {
         self.reserve.ahead(part, offset, bytes as u64);
         self.threads.submit(part.file(), data, offset, &self.flight);
         self.submitted += counted as u64;
+        self.sizes.grow();
     }
 
     fn landed(&self) -> Result<()> {
