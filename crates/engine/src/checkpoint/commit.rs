@@ -27,7 +27,6 @@ use std::time::Instant;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use standfast_agent::StreamPlace;
-use standfast_commit::prune::Keep;
 use standfast_commit::{Part, Published, Publisher, Unpublished, failpoint, refresh};
 use standfast_format::{Level, RegionImage, SegmentId, SegmentRef, Stats, Tally, Version};
 use standfast_protect::Topology;
@@ -169,6 +168,11 @@ impl Committer {
     pub(crate) fn submit(&self, work: Work, sequence: u64, inventory: Inventory) {
         let drafts = self.drafts.as_ref().expect("open until dropped");
         drafts.send((work, sequence, inventory)).expect("the committer lives until dropped");
+    }
+
+    /// Which rank has which store.
+    pub(crate) fn stores(&self) -> &Stores {
+        &self.settings.stores
     }
 
     /// Whether the thread has done what it can for the draft that was handed over.
@@ -406,7 +410,7 @@ impl CommitSettings {
     ) -> Result<(Vec<SegmentId>, Vec<String>)> {
         let manifest = inventory.checkpoint(version)?;
         let notes = self.stores.spread(team, &*self.publisher.store, manifest)?;
-        let keep = Keep { newest: self.publisher.keep as usize, ..Keep::default() };
+        let keep = self.publisher.keep();
         let beyond = keep.newest != 0 && inventory.checkpoints.len() > keep.newest;
         // A store that does not know the new one keeps what it has.
         if !notes.is_empty() || !(beyond || replaced) {

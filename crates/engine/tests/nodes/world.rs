@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use standfast::config::Loaded;
-use standfast::{Job, Level, Protected, Result, Version};
+use standfast::{Job, Level, Protected, Restarted, Result, Version};
 use standfast_comm::{Comm, run_threads};
 use standfast_store::{MemoryStore, Store};
 use standfast_testkit::FaultyStore;
@@ -128,10 +128,15 @@ impl Member {
     }
 
     pub(crate) fn restart(&self) -> Result<u64> {
+        Ok(self.come_back()?.version.0)
+    }
+
+    /// Restarts and checks every byte.
+    pub(crate) fn come_back(&self) -> Result<Restarted> {
         self.field.write().fill(0xdead);
-        let step = self.job.restart(None)?.version.0;
-        let expected = contents(self.rank, step);
+        let restarted = self.job.restart(None)?;
+        let expected = contents(self.rank, restarted.version.0);
         assert!(self.field.read()[..] == expected[..], "rank {}: wrong data", self.rank);
-        Ok(step)
+        Ok(restarted)
     }
 }
