@@ -192,7 +192,9 @@ fn need(name: &str, points: &[Point]) -> anyhow::Result<Need> {
     let mean = |value: fn(&Point) -> f64| {
         own.iter().map(|point| value(point)).sum::<f64>() / own.len() as f64
     };
-    let (factor, mb_s) = (mean(|point| point.factor).max(0.0), mean(|point| point.mb_s));
+    let factor = mean(|point| point.factor).max(0.0);
+    // What takes long counts long: data that nobody compresses pass at any speed.
+    let mb_s = 1.0 / mean(|point| 1.0 / point.mb_s);
     let codec = Codec::new(factor, mb_s * 1e6, mb_s * 1e6)?;
     Ok(Need {
         codec: name.into(),

@@ -170,11 +170,6 @@ impl Committer {
         drafts.send((work, sequence, inventory)).expect("the committer lives until dropped");
     }
 
-    /// Which rank has which store.
-    pub(crate) fn stores(&self) -> &Stores {
-        &self.settings.stores
-    }
-
     /// Whether the thread has done what it can for the draft that was handed over.
     pub(crate) fn is_ready(&self) -> bool {
         !self.steps.is_empty()
