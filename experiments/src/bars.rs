@@ -9,8 +9,8 @@ use standfast_measure::{Bar, Better, Setting};
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Only these capabilities: A spine, B deduplication across ranks, C capture, D the write path,
-    /// E the ring, G models and planner, H side by side (others follow as they are built)
-    #[arg(long, value_delimiter = ',', value_parser = ["A", "B", "C", "D", "E", "G", "H"])]
+    /// E the ring, F levels, G models and planner, H side by side (others follow as they are built)
+    #[arg(long, value_delimiter = ',', value_parser = ["A", "B", "C", "D", "E", "F", "G", "H"])]
     only: Vec<String>,
     /// Fewer repetitions and random machines: under a minute per letter
     #[arg(long)]
@@ -63,6 +63,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
     if wanted("E") {
         crate::ring::bars::bars(rounds, &mut each).context("encoding on a ring")?;
+    }
+    if wanted("F") {
+        crate::levels::bars::bars(args.quick, &args.dir, &mut each)
+            .context("draining to global storage")?;
     }
     if wanted("G") {
         let bars =

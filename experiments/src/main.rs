@@ -9,6 +9,7 @@ mod compare;
 mod dedup;
 mod hosts;
 mod kill;
+mod levels;
 mod mpi;
 mod pipeline;
 mod report;
@@ -46,6 +47,12 @@ enum Experiment {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<String>,
     },
+    Codecs(levels::codecs::Args),
+    Ndp(levels::ndp::Args),
+    LevelsKills(levels::kills::Args),
+    LevelsProgram(levels::program::Args),
+    LevelsDrain(levels::program::DrainArgs),
+    LevelsVerify(levels::kills::VerifyArgs),
     MpiRank(mpi::rank::Args),
     Pipeline(pipeline::Args),
     Star(ring::star::Args),
@@ -62,6 +69,12 @@ fn main() -> anyhow::Result<ExitCode> {
         Experiment::KillRanks(args) => kill::run(&args),
         Experiment::Compare(args) => compare::run(&args),
         Experiment::Hosts(args) => hosts::run(&args),
+        Experiment::Codecs(args) => levels::codecs::run(&args),
+        Experiment::Ndp(args) => levels::ndp::run(&args),
+        Experiment::LevelsKills(args) => levels::kills::run(&args),
+        Experiment::LevelsProgram(args) => levels::program::run(&args),
+        Experiment::LevelsDrain(args) => levels::program::drain(&args),
+        Experiment::LevelsVerify(args) => levels::kills::verify(&args),
         Experiment::MpiRank(args) => mpi::rank::run(&args),
         Experiment::Pipeline(args) => pipeline::run(&args),
         Experiment::Star(args) => ring::star::run(&args),

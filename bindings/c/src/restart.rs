@@ -259,6 +259,7 @@ mod tests {
             passed_over: vec![("checkpoint 4".into(), "torn".into())],
             unclaimed: vec!["old".into()],
             notes: vec!["restarted eagerly: for a reason".into()],
+            levels: vec![],
         };
         let expected = "restarted from checkpoint 3\n  passed over checkpoint 4: torn\n  \
                         region \"old\" of the checkpoint is not protected\n  \

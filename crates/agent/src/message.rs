@@ -67,6 +67,8 @@ pub struct Begin {
     /// The job's place in global storage, where the agent shall drain its checkpoints to; may be
     /// empty.
     pub global: String,
+    /// Of so many one is kept for ever; 0: none.
+    pub keep_every: u64,
 }
 
 impl Begin {

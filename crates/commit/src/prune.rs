@@ -12,9 +12,9 @@
 //!   what it names, so then only checkpoints go, no segment and no image of unknown origin. The
 //!   same holds while a node has pledged an attempt that nobody has committed or given up yet.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use standfast_format::{AttemptId, Kind, SegmentId, Version, name};
+use standfast_format::{AttemptId, Kind, Manifest, SegmentId, Version, name};
 use standfast_restart::{Damaged, Inventory};
 use standfast_store::{Lock, ObjectMeta, Store};
 
@@ -66,6 +66,8 @@ pub struct Keep {
     pub newest: usize,
     /// These versions in any case.
     pub versions: Vec<Version>,
+    /// Of so many, counted over all checkpoints of the job, one in any case; 0: none.
+    pub every: u64,
     /// Give up checkpoints whose manifests are damaged. Manifests that cannot be read for another
     /// reason (a failing disk, a newer format) stay, and what they may need with them.
     pub drop_damaged: bool,
@@ -74,10 +76,38 @@ pub struct Keep {
     pub drop_pledges: bool,
 }
 
+impl Keep {
+    /// Whether the checkpoint at this place, newest first, stays.
+    fn holds(&self, at: usize, manifest: &Manifest) -> bool {
+        self.newest == 0
+            || at < self.newest
+            || self.versions.contains(&manifest.version)
+            || (self.every > 0 && manifest.sequence.is_multiple_of(self.every))
+    }
+}
+
+/// The newest checkpoint whose files are all there, by a listing; `None` if none is.
+pub fn newest_whole(inventory: &Inventory, objects: &[ObjectMeta]) -> Option<Version> {
+    let there: HashMap<&str, u64> =
+        objects.iter().map(|object| (object.name.as_str(), object.bytes)).collect();
+    let is_there = |name: String, bytes: u64| there.get(name.as_str()) == Some(&bytes);
+    let is_whole = |manifest: &&Manifest| {
+        let mut segments = manifest.segments.iter();
+        let mut images = manifest.images.iter();
+        segments.all(|segment| is_there(name::segment(segment.id), segment.file_bytes))
+            && images.all(|image| {
+                let object = name::image(manifest.version, manifest.attempt, image.rank);
+                is_there(object, image.file_bytes)
+            })
+    };
+    inventory.checkpoints.iter().find(is_whole).map(|manifest| manifest.version)
+}
+
 /// Checkpoints that would go but are needed by somebody now: a drain that is carrying them.
 pub fn kept_by_others(store: &dyn Store, inventory: &Inventory, keep: &Keep) -> Vec<Version> {
-    let newest = if keep.newest == 0 { usize::MAX } else { keep.newest };
-    let candidates = inventory.checkpoints.iter().skip(newest).map(|manifest| manifest.version);
+    let candidates = inventory.checkpoints.iter().enumerate();
+    let candidates = candidates.filter(|(at, manifest)| !keep.holds(*at, manifest));
+    let candidates = candidates.map(|(_, manifest)| manifest.version);
     // Who comes a moment later finds it gone and takes another.
     let is_kept = |version: &Version| {
         let asked = store.lock(Lock::Drop(version.0));
@@ -88,7 +118,6 @@ pub fn kept_by_others(store: &dyn Store, inventory: &Inventory, keep: &Keep) -> 
 
 /// Plans what may go, from the manifests and the listing of all objects.
 pub fn plan(inventory: &Inventory, objects: &[ObjectMeta], keep: &Keep) -> Plan {
-    let newest = if keep.newest == 0 { usize::MAX } else { keep.newest };
     // Where nothing else is left, damaged ones are what somebody may still want to rescue.
     let drop_damaged = keep.drop_damaged && !inventory.checkpoints.is_empty();
     let (given_up, unreadable): (Vec<&Damaged>, Vec<&Damaged>) = inventory
@@ -102,7 +131,7 @@ pub fn plan(inventory: &Inventory, objects: &[ObjectMeta], keep: &Keep) -> Plan 
     let mut attempts: HashSet<AttemptId> = HashSet::new();
     let mut segments: HashSet<SegmentId> = HashSet::new();
     for (at, manifest) in inventory.checkpoints.iter().enumerate() {
-        if at < newest || keep.versions.contains(&manifest.version) {
+        if keep.holds(at, manifest) {
             plan.keep.push(manifest.version);
             attempts.insert(manifest.attempt);
             segments.extend(manifest.segments.iter().map(|segment| segment.id));
@@ -147,13 +176,15 @@ pub fn plan(inventory: &Inventory, objects: &[ObjectMeta], keep: &Keep) -> Plan 
     plan
 }
 
-/// The attempt that an image, a shard, a record of level ring or a pledge belongs to.
+/// The attempt that an image, also one that waits for others, a shard, a record of level ring or a
+/// pledge belongs to.
 fn attempt_of(object: &str) -> Option<AttemptId> {
     let image = name::parse_image(object).map(|(_, attempt, _)| attempt);
     let shard = || name::parse_shard(object).map(|(_, attempt, _)| attempt);
     let record = || name::parse_ring(object).map(|(_, attempt)| attempt);
     let pledge = || name::parse_pledge(object).map(|(_, attempt)| attempt);
-    image.or_else(shard).or_else(record).or_else(pledge)
+    let part = || name::parse_part(object).map(|(_, attempt, _)| attempt);
+    image.or_else(shard).or_else(record).or_else(pledge).or_else(part)
 }
 
 /// Carries a plan out; returns the segments that are gone.
@@ -166,7 +197,11 @@ pub fn execute(store: &dyn Store, plan: &Plan) -> Result<Vec<SegmentId>> {
     for (point, objects) in steps {
         for object in objects {
             failpoint::pass(point);
-            store.remove(&object.name)?;
+            match store.remove(&object.name) {
+                // Somebody else was faster.
+                Err(error) if error.kind() == Kind::Missing => {}
+                removed => removed?,
+            }
         }
     }
     Ok(plan.segment_ids().collect())
@@ -176,7 +211,7 @@ pub fn execute(store: &dyn Store, plan: &Plan) -> Result<Vec<SegmentId>> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use standfast_format::{Digest, JobId, Level, Manifest, SegmentRef, Stats, StoreHeader};
+    use standfast_format::{Digest, JobId, Level, SegmentRef, Stats, StoreHeader};
 
     fn manifest(sequence: u64, segments: &[u8]) -> Manifest {
         let reference = |id: &u8| SegmentRef {
@@ -285,6 +320,24 @@ mod tests {
         let mut none = inventory(vec![]);
         none.damaged.push(corrupt());
         assert!(plan(&none, &objects, &keep).is_empty());
+    }
+
+    #[test]
+    fn of_so_many_one_stays_for_ever() {
+        let inventory = inventory((1..=9).map(|at| manifest(at, &[at as u8])).collect());
+        let keep = Keep { newest: 2, every: 4, ..Keep::default() };
+        let plan = plan(&inventory, &listing(&inventory, &[]), &keep);
+        assert_eq!(plan.keep, [9, 8, 4].map(Version));
+    }
+
+    #[test]
+    fn the_newest_that_is_whole_is_found() {
+        let inventory = inventory(vec![manifest(1, &[1]), manifest(2, &[1, 2])]);
+        let mut objects = listing(&inventory, &[1]);
+        // The listing of these tests has ten bytes for everything, references have one.
+        objects.iter_mut().for_each(|object| object.bytes = 1);
+        assert_eq!(newest_whole(&inventory, &objects), Some(Version(1)), "2 lacks a segment");
+        assert_eq!(newest_whole(&inventory, &[]), None);
     }
 
     proptest! {

@@ -94,6 +94,8 @@ pub struct Publisher {
     pub keep: u32,
     /// Name of this node.
     pub node: String,
+    /// Of so many one is kept for ever; 0: none.
+    pub every: u64,
 }
 
 impl Publisher {
@@ -127,6 +129,11 @@ impl Publisher {
         Ok(Part { image, segments, stats, writes, node: self.node.clone() })
     }
 
+    /// What pruning leaves.
+    pub fn keep(&self) -> Keep {
+        Keep { newest: self.keep as usize, every: self.every, ..Keep::default() }
+    }
+
     /// Writes the manifest over all parts, and prunes. `place`: its sequence and how many ranks
     /// there are. The inventory is kept up to date.
     pub fn publish(
@@ -137,7 +144,7 @@ impl Publisher {
         inventory: &mut Inventory,
     ) -> std::result::Result<Published, Unpublished> {
         let replaced = self.write_manifest(order, place, parts, inventory)?;
-        let (removed, pruned) = prune_beyond(&*self.store, self.keep, replaced, inventory);
+        let (removed, pruned) = prune_beyond(&*self.store, self.keep(), replaced, inventory);
         // The checkpoint exists all the same; what stayed is tried again after the next one.
         let note = |error: Error| format!("older checkpoints were not pruned: {error}");
         let notes = pruned.err().map(note).into_iter().collect();
@@ -255,11 +262,10 @@ fn resolve(id: SegmentId, known: Option<SegmentRef>, new: &[SegmentRef]) -> Resu
 /// the segments that are gone, or may be.
 fn prune_beyond(
     store: &dyn Store,
-    keep: u32,
+    mut keep: Keep,
     replaced: bool,
     inventory: &mut Inventory,
 ) -> (Vec<SegmentId>, Result<()>) {
-    let mut keep = Keep { newest: keep as usize, ..Keep::default() };
     let beyond = keep.newest != 0 && inventory.checkpoints.len() > keep.newest;
     if !beyond && !replaced {
         return (Vec::new(), Ok(()));

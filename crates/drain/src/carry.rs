@@ -1,38 +1,38 @@
 //! One checkpoint on its way: what the target lacks, in the order of a commit.
 //!
 //! ```text
-//! lock the checkpoint -> header (first time) -> segments -> images -> manifest
+//! lock the checkpoint, and the target against pruning -> header (first time) -> segments -> images
+//!   -> is everything there? -> manifest
 //! ```
-//! A global target takes no lock: one drain at a time holds [`Lock::Drain`] of the local store, and
-//! no one else writes there. A lock in an object store would outlive a killed drain.
+//! Where nodes have stores of their own each node drains its own, and they never talk:
+//!
+//! ```text
+//! own images to parts/ -> own segments -> are all nodes' segments and parts there? then commit
+//! ```
+//! Whoever finds everything there commits; if several do, they write the same. Images wait in
+//! `parts/` as they are locally, for only who commits knows how all segments are named there.
+//!
+//! Invariants:
+//! - A manifest is written after a fresh listing has shown every segment it names, under a lock that
+//!   keeps prunes out. A prune that came between is noticed, and what it took is brought again.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use standfast_format::{
-    ImageRef, Kind, Level, Manifest, SegmentId, SegmentRef, StoreHeader, Version, name,
+    Image, ImageRef, Kind, Level, Manifest, Rank, SegmentId, SegmentRef, StoreHeader, Version, name,
 };
 use standfast_pack::SegmentReader;
 use standfast_reduce::{CodecSpec, FilterChoice};
-use standfast_restart::{Inventory, read_header, read_image};
+use standfast_restart::{Inventory, decode_image, read_header};
 use standfast_store::{Lock, LockGuard, Store};
 
+use crate::encoding::{Codecs, Encoding};
 use crate::error::{Error, Result};
 use crate::flow::Flow;
 use crate::record;
+use crate::retain::{self, Retention};
 use crate::segment;
-
-/// How blocks are encoded on their way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Encoding {
-    /// Codec and level; a block stays as it is where that is smaller.
-    pub codec: CodecSpec,
-    /// Filter before the codec.
-    pub filter: FilterChoice,
-    /// Threads that read, verify and compress.
-    pub threads: usize,
-}
 
 /// A checkpoint that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,9 +52,10 @@ pub struct Drain<'a> {
     from: &'a dyn Store,
     to: &'a dyn Store,
     header: StoreHeader,
-    encoding: Encoding,
+    codecs: Codecs,
     /// What a checkpoint has reached when it has arrived.
     level: Level,
+    retention: Retention,
     _alone: LockGuard,
 }
 
@@ -63,34 +64,48 @@ impl<'a> Drain<'a> {
     pub fn open(local: &'a dyn Store, global: &'a dyn Store, encoding: Encoding) -> Result<Self> {
         let header = read_header(local)?;
         let alone = local.lock(Lock::Drain)?;
-        Self::checked(Self {
-            from: local,
-            to: global,
-            header,
-            encoding,
-            level: Level::Global,
-            _alone: alone,
-        })
+        Self::checked(local, global, header, encoding, Level::Global, alone)
     }
 
     /// Begins to fetch checkpoints from a global store; no job may be using the local one.
     pub fn back(global: &'a dyn Store, local: &'a dyn Store, threads: usize) -> Result<Self> {
         let header = read_header(global)?;
         let alone = local.lock(Lock::Writer)?;
-        let encoding = Encoding { codec: CodecSpec::NONE, filter: FilterChoice::Auto, threads };
-        Self::checked(Self {
-            from: global,
-            to: local,
-            header,
-            encoding,
-            level: Level::Local,
-            _alone: alone,
-        })
+        let codec = CodecSpec::NONE.into();
+        let encoding = Encoding { codec, filter: FilterChoice::Auto, threads };
+        Self::checked(global, local, header, encoding, Level::Local, alone)
     }
 
-    fn checked(self) -> Result<Self> {
-        self.check_target()?;
-        Ok(self)
+    fn checked(
+        from: &'a dyn Store,
+        to: &'a dyn Store,
+        header: StoreHeader,
+        encoding: Encoding,
+        level: Level,
+        alone: LockGuard,
+    ) -> Result<Self> {
+        let codecs = Codecs::new(encoding);
+        let retention = Retention::default();
+        let drain = Self { from, to, header, codecs, level, retention, _alone: alone };
+        drain.check_target()?;
+        Ok(drain)
+    }
+
+    /// Prunes the target whenever a checkpoint has arrived. What is to stay for ever is carried
+    /// even where it is stale.
+    pub fn keeping(mut self, retention: Retention) -> Self {
+        self.retention = retention;
+        self
+    }
+
+    /// How much is kept there.
+    pub(crate) fn retention(&self) -> Retention {
+        self.retention
+    }
+
+    /// Removes from the target what need not stay.
+    pub(crate) fn retain(&self) -> Result<()> {
+        retain::apply(self.to, self.retention)
     }
 
     /// What there is to carry.
@@ -139,47 +154,127 @@ impl<'a> Drain<'a> {
             return Err(Error::Gone { version });
         }
         self.put_header()?;
+        let _stays = self.hold_target()?;
+        let own = self.own_ranks(manifest)?;
+        let is_part = own.len() < manifest.images.len();
+        if is_part {
+            self.put_parts(manifest, &own, flow)?;
+        }
         let arrived = self.arrived()?;
         let mut left = lack(manifest, &arrived);
         let mut known = known(&arrived);
+        let there = self.segments_there()?;
+        known.retain(|id, segment| there.get(id) == Some(&segment.file_bytes));
+        let mut missing = 0;
         let mut carried = Carried { version, segments: 0, from_bytes: 0, to_bytes: 0 };
         for wanted in &manifest.segments {
-            if let Entry::Vacant(place) = known.entry(wanted.id) {
-                if !go_on(left) {
-                    return Err(Error::TooSlow { version });
-                }
-                place.insert(self.bring(wanted, flow, &mut carried)?);
-                left = left.saturating_sub(wanted.file_bytes);
+            if known.contains_key(&wanted.id) {
+                continue;
             }
+            if !go_on(left) {
+                return Err(Error::TooSlow { version });
+            }
+            match self.bring(wanted, is_part, flow, &mut carried)? {
+                Some(landed) => drop(known.insert(wanted.id, landed)),
+                None => missing += 1,
+            }
+            left = left.saturating_sub(wanted.file_bytes);
         }
-        self.commit(manifest, &known, flow)?;
+        let images = self.images(manifest, &own)?;
+        missing += images.iter().filter(|image| image.is_none()).count();
+        if missing > 0 {
+            return Err(Error::Others { version, missing });
+        }
+        self.commit(manifest, images.into_iter().flatten(), &known, flow)?;
+        if is_part {
+            self.remove_parts(manifest);
+        }
         Ok(carried)
     }
 
-    /// Sends a segment, unless an earlier drain that did not come to its end has done so.
+    /// Keeps prunes away from what a checkpoint leans on. Where there are no locks, listing before
+    /// the commit must do.
+    fn hold_target(&self) -> Result<Option<LockGuard>> {
+        match self.to.lock(Lock::ReadShared) {
+            Ok(lock) => Ok(Some(lock)),
+            Err(error) if error.kind() == Kind::Unsupported => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The ranks whose images are here. All of them, unless nodes have stores of their own.
+    fn own_ranks(&self, manifest: &Manifest) -> Result<HashSet<Rank>> {
+        let images = self.from.list(name::IMAGES)?.into_iter();
+        let images = images.filter_map(|object| name::parse_image(&object.name));
+        let own = images.filter(|(_, attempt, _)| *attempt == manifest.attempt);
+        Ok(own.map(|(_, _, rank)| rank).collect())
+    }
+
+    /// Brings a segment to the target, unless it is there already, whoever has left it; `None` if
+    /// another node must do that.
     fn bring(
         &self,
         wanted: &SegmentRef,
+        is_part: bool,
         flow: &Flow<'_>,
         carried: &mut Carried,
-    ) -> Result<SegmentRef> {
+    ) -> Result<Option<SegmentRef>> {
         flow.pass()?;
-        let reader = SegmentReader::open(self.from, self.header.id, wanted)?;
+        let reader = match SegmentReader::open(self.from, self.header.id, wanted) {
+            Ok(reader) => reader,
+            Err(error) if is_part && error.kind() == Kind::Missing => {
+                return segment::landed(self.to, &self.header, wanted);
+            }
+            Err(error) => return Err(error.into()),
+        };
         if let Some(found) = segment::found(self.to, &self.header, reader.index(), wanted)? {
             flow.read(wanted.file_bytes);
-            return Ok(found);
+            return Ok(Some(found));
         }
-        let sent = segment::carry(&reader, wanted, &self.header, self.to, &self.encoding, flow)?;
+        let sent = segment::carry(&reader, wanted, &self.header, self.to, &self.codecs, flow)?;
         carried.segments += 1;
         carried.from_bytes += wanted.file_bytes;
         carried.to_bytes += sent.file_bytes;
-        Ok(sent)
+        Ok(Some(sent))
+    }
+
+    /// Lays this node's images out for whoever will commit.
+    fn put_parts(&self, manifest: &Manifest, own: &HashSet<Rank>, flow: &Flow<'_>) -> Result<()> {
+        for image in manifest.images.iter().filter(|image| own.contains(&image.rank)) {
+            flow.pass()?;
+            let (version, attempt) = (manifest.version, manifest.attempt);
+            let bytes =
+                self.from.get(&name::image(version, attempt, image.rank), image.file_bytes)?;
+            self.to.put(&name::part(version, attempt, image.rank), &bytes)?;
+            flow.sent(bytes.len() as u64)?;
+        }
+        Ok(())
+    }
+
+    /// The images of all ranks, own ones and those that other nodes have laid out.
+    fn images(&self, manifest: &Manifest, own: &HashSet<Rank>) -> Result<Vec<Option<Image>>> {
+        let (version, attempt) = (manifest.version, manifest.attempt);
+        let read = |image: &ImageRef| {
+            let (store, object) = match own.contains(&image.rank) {
+                true => (self.from, name::image(version, attempt, image.rank)),
+                false => (self.to, name::part(version, attempt, image.rank)),
+            };
+            match store.get(&object, image.file_bytes) {
+                Ok(bytes) => Ok(Some(decode_image(&bytes, manifest, image.rank)?)),
+                Err(error) if error.kind() == Kind::Missing && !own.contains(&image.rank) => {
+                    Ok(None)
+                }
+                Err(error) => Err(error.into()),
+            }
+        };
+        manifest.images.iter().map(read).collect()
     }
 
     /// Images, then the manifest, both naming the segments as they lie in the target.
     fn commit(
         &self,
         manifest: &Manifest,
+        found: impl Iterator<Item = Image>,
         known: &HashMap<SegmentId, SegmentRef>,
         flow: &Flow<'_>,
     ) -> Result<()> {
@@ -187,10 +282,9 @@ impl<'a> Drain<'a> {
             segments.iter().map(|own| *known.get(&own.id).unwrap_or(own)).collect()
         };
         let mut images = Vec::with_capacity(manifest.images.len());
-        for image in &manifest.images {
+        for mut image in found {
             flow.pass()?;
             let rank = image.rank;
-            let mut image = read_image(self.from, manifest, rank)?;
             image.segments = there(&image.segments);
             let (bytes, digest) = image.encode();
             self.to.put(&name::image(manifest.version, manifest.attempt, rank), &bytes)?;
@@ -198,6 +292,7 @@ impl<'a> Drain<'a> {
             flow.sent(bytes.len() as u64)?;
         }
         let segments = there(&manifest.segments);
+        self.check_there(manifest, &segments)?;
         let manifest = Manifest { level: self.level, images, segments, ..manifest.clone() };
         self.to.put(&name::manifest(manifest.version, self.level), &manifest.encode())?;
         Ok(())
@@ -207,6 +302,32 @@ impl<'a> Drain<'a> {
     pub(crate) fn note(&self, carried: &Carried, elapsed: Duration) {
         if self.level == Level::Global {
             record::note(self.from, carried, elapsed);
+        }
+    }
+
+    /// The segments in the target, with their lengths.
+    fn segments_there(&self) -> Result<HashMap<SegmentId, u64>> {
+        let objects = self.to.list(name::SEGMENTS)?.into_iter();
+        Ok(objects
+            .filter_map(|object| Some((name::parse_segment(&object.name)?, object.bytes)))
+            .collect())
+    }
+
+    /// Looks once more whether every segment is there.
+    fn check_there(&self, manifest: &Manifest, segments: &[SegmentRef]) -> Result<()> {
+        let there = self.segments_there()?;
+        let lost = |segment: &&SegmentRef| there.get(&segment.id) != Some(&segment.file_bytes);
+        match segments.iter().filter(lost).count() {
+            0 => Ok(()),
+            missing => Err(Error::Pruned { version: manifest.version, missing }),
+        }
+    }
+
+    /// What waited for the commit is no longer needed; what stays is an orphan for prune.
+    fn remove_parts(&self, manifest: &Manifest) {
+        for image in &manifest.images {
+            let object = name::part(manifest.version, manifest.attempt, image.rank);
+            let _ = self.to.remove(&object);
         }
     }
 
@@ -236,6 +357,16 @@ impl<'a> Drain<'a> {
             let mut here = inventory.checkpoints.iter();
             here.any(|own| own.version == manifest.version && own.attempt == manifest.attempt)
         })
+    }
+
+    /// Attempts of which other nodes have laid out images: the same ones should go next, or nodes
+    /// that each take their newest might never meet.
+    pub(crate) fn begun_by_others(&self, own: &[Manifest]) -> Result<HashSet<Version>> {
+        let parts = self.to.list(name::PARTS)?.into_iter();
+        let parts = parts.filter_map(|object| name::parse_part(&object.name));
+        let attempts: HashSet<_> = parts.map(|(_, attempt, _)| attempt).collect();
+        let begun = own.iter().filter(|manifest| attempts.contains(&manifest.attempt));
+        Ok(begun.map(|manifest| manifest.version).collect())
     }
 }
 

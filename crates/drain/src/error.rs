@@ -29,6 +29,24 @@ pub enum Error {
         /// Which one.
         version: Version,
     },
+    /// What this node has is there; other nodes have not yet brought theirs.
+    #[error(
+        "what this node has of checkpoint {version} is there; {missing} files are still to come from other nodes"
+    )]
+    Others {
+        /// Which one.
+        version: Version,
+        /// How many files.
+        missing: usize,
+    },
+    /// A prune of the target took what this checkpoint leans on; it is brought again.
+    #[error("{missing} segments of checkpoint {version} were pruned from the target meanwhile")]
+    Pruned {
+        /// Which one.
+        version: Version,
+        /// How many segments.
+        missing: usize,
+    },
     /// At the rate so far it will not arrive in time, and another one may.
     #[error("checkpoint {version} would not arrive in time")]
     TooSlow {
@@ -51,7 +69,10 @@ impl Error {
             Error::Read(source) => source.kind(),
             Error::OtherJob { .. } => Kind::Invalid,
             Error::Gone { .. } => Kind::Missing,
-            Error::TooSlow { .. } | Error::Deadline | Error::Stopped => Kind::Busy,
+            Error::Pruned { .. } => Kind::Transient,
+            Error::Others { .. } | Error::TooSlow { .. } | Error::Deadline | Error::Stopped => {
+                Kind::Busy
+            }
         }
     }
 }
@@ -59,6 +80,15 @@ impl Error {
 impl From<standfast_store::Error> for Error {
     fn from(source: standfast_store::Error) -> Self {
         Error::Store(std::sync::Arc::new(source))
+    }
+}
+
+impl From<standfast_commit::Error> for Error {
+    fn from(source: standfast_commit::Error) -> Self {
+        match source {
+            standfast_commit::Error::Store(source) => Error::Store(source),
+            other => Error::Read(standfast_restart::Error::Told { why: other.to_string() }),
+        }
     }
 }
 

@@ -18,14 +18,18 @@
 //! - The source is only read, but for the record of what arrived. The checkpoint that is carried is locked against pruning.
 
 mod carry;
+mod encoding;
 mod error;
 mod flow;
 pub mod policy;
 mod record;
+mod retain;
 mod run;
 mod segment;
 
-pub use carry::{Carried, Drain, Encoding, lack};
+pub use carry::{Carried, Drain, lack};
+pub use encoding::Encoding;
 pub use error::{Error, Result};
 pub use flow::{Flow, Progress};
+pub use retain::Retention;
 pub use run::{Event, Until};

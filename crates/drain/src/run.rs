@@ -3,7 +3,7 @@
 //! Data: [`Policy`] over both inventories -> the next checkpoint -> [`Drain::carry`], again and again.
 //! What fails is told, and tried again with growing pauses where that can help.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use standfast_format::{AttemptId, Kind, Manifest, Retry, Version};
@@ -15,6 +15,8 @@ use crate::policy::{self, Policy};
 
 /// How often a drain that follows a job looks for new checkpoints.
 const POLL: Duration = Duration::from_millis(250);
+/// How often it looks whether other nodes have brought their part.
+const LOOK_AGAIN: Duration = Duration::from_secs(2);
 const PAUSE_MIN: Duration = Duration::from_millis(500);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 
@@ -42,6 +44,31 @@ pub enum Event<'a> {
     Waits(&'a Error, Duration),
 }
 
+/// What a run remembers of checkpoints that it does not take for now.
+#[derive(Default)]
+struct Aside {
+    /// They cannot be carried at all.
+    passed: HashSet<AttemptId>,
+    /// This node's part is there, and those of others are not: by sequence, and when to look again.
+    parted: HashMap<AttemptId, (u64, Instant)>,
+}
+
+impl Aside {
+    /// Whether a checkpoint may be taken now.
+    fn allows(&self, policy: Policy, manifest: &Manifest) -> bool {
+        let now = Instant::now();
+        if self.passed.contains(&manifest.attempt) {
+            return false;
+        }
+        if let Some((_, again)) = self.parted.get(&manifest.attempt) {
+            return now >= *again;
+        }
+        // An older one is stale as soon as the others have brought their part.
+        let newest = self.parted.values().map(|(sequence, _)| *sequence).max();
+        policy != Policy::Newest || newest.is_none_or(|newest| manifest.sequence > newest)
+    }
+}
+
 impl Drain<'_> {
     /// Carries what is due. Ends with `Ok` when nothing is, unless it follows.
     pub fn run(
@@ -50,10 +77,10 @@ impl Drain<'_> {
         flow: &Flow<'_>,
         tell: &mut dyn FnMut(Event<'_>),
     ) -> Result<()> {
-        let mut passed = HashSet::new();
+        let mut aside = Aside::default();
         let mut failed = 0;
         loop {
-            let error = match self.next(until.policy, flow, &mut passed, tell) {
+            let error = match self.next(until, flow, &mut aside, tell) {
                 Ok(true) => {
                     failed = 0;
                     continue;
@@ -82,18 +109,31 @@ impl Drain<'_> {
     /// Carries one checkpoint; false if none is due.
     fn next(
         &self,
-        policy: Policy,
+        until: &Until,
         flow: &Flow<'_>,
-        passed: &mut HashSet<AttemptId>,
+        aside: &mut Aside,
         tell: &mut dyn FnMut(Event<'_>),
     ) -> Result<bool> {
         let (offered, arrived) = (self.offered()?, self.arrived()?);
-        let mut due = policy::due(policy, &offered, &arrived);
-        due.retain(|manifest| !passed.contains(&manifest.attempt));
+        let mut due = policy::due(until.policy, &offered, &arrived);
+        if let every @ 1.. = self.retention().every {
+            let forever = policy::due(Policy::Every(every), &offered, &arrived);
+            let more =
+                |manifest: &&Manifest| !due.iter().any(|own| own.attempt == manifest.attempt);
+            due.extend(forever.into_iter().filter(more).collect::<Vec<_>>());
+        }
+        due.retain(|manifest| aside.allows(until.policy, manifest));
+        if due.len() > 1 {
+            let begun = self.begun_by_others(&offered)?;
+            due.sort_by_key(|manifest| !begun.contains(&manifest.version));
+        }
         let lacking: Vec<u64> = due.iter().map(|manifest| lack(manifest, &arrived)).collect();
         let left = || flow.left().unwrap_or(Duration::MAX);
         let Some(at) = policy::in_time(&lacking, flow.pace(), left()) else { return Ok(false) };
-        tell(Event::Begins(due[at], lacking[at]));
+        let known = aside.parted.contains_key(&due[at].attempt);
+        if !known {
+            tell(Event::Begins(due[at], lacking[at]));
+        }
         let began = Instant::now();
         let others = due.len() > 1;
         let go_on =
@@ -103,15 +143,28 @@ impl Drain<'_> {
                 let elapsed = began.elapsed();
                 self.note(&carried, elapsed);
                 tell(Event::Arrived(carried, elapsed));
+                self.retain()?;
+            }
+            Err(error @ Error::Others { .. }) => {
+                let again = if until.follow { Instant::now() + LOOK_AGAIN } else { far_away() };
+                aside.parted.insert(due[at].attempt, (due[at].sequence, again));
+                if !known {
+                    tell(Event::PassedOver(due[at].version, &error));
+                }
             }
             Err(error) if is_of_this_one(&error) => {
-                passed.insert(due[at].attempt);
+                aside.passed.insert(due[at].attempt);
                 tell(Event::PassedOver(due[at].version, &error));
             }
             Err(error) => return Err(error),
         }
         Ok(true)
     }
+}
+
+/// Longer than any drain runs.
+fn far_away() -> Instant {
+    Instant::now() + Duration::from_secs(1 << 30)
 }
 
 /// Whether another checkpoint may fare better.

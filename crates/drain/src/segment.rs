@@ -1,12 +1,17 @@
 //! One segment on its way: read, verified, compressed, sent, block by block.
 //!
-//! Data: local segment -> several threads read stretches of it, verify and encode their blocks ->
-//! one writer, in whatever order they are ready -> the same slots and hashes in a new index.
+//! ```text
+//! local segment -> threads: read a stretch, verify, compress -> ring of ready blocks -> one sender
+//! ```
+//! The sender takes blocks in whatever order they are ready; the index keeps their order, with the
+//! same slots and hashes.
 //!
-//! Why threads share one writer: sending is what takes the time. While one block is sent, the
-//! others are being read and compressed.
+//! Why a ring between them: sending is what takes the time, and it must never wait for a codec. While
+//! ranks write, nothing is read, but what is ready is sent. The ring is bounded ([`RING_BLOCKS`]):
+//! when it is full, compressing waits.
 
-use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::Instant;
 
 use standfast_format::{
     Block, SEGMENT_FOOTER_BYTES, SEGMENT_HEADER_BYTES, SegmentFooter, SegmentHeader, SegmentId,
@@ -17,9 +22,19 @@ use standfast_reduce::{BlockEncoder, Encoded};
 use standfast_restart::{WholeBlock, each_block};
 use standfast_store::{ObjectWriter, Store};
 
-use crate::carry::Encoding;
+use crate::encoding::Codecs;
 use crate::error::{Error, Result};
 use crate::flow::Flow;
+
+/// Compressed blocks that are ready to go, at most: 16 MiB of blocks of the usual size.
+const RING_BLOCKS: usize = 128;
+
+/// A block that is ready to go.
+struct Ready {
+    number: u32,
+    record: Block,
+    bytes: Vec<u8>,
+}
 
 /// Carries a segment over; returns how the target's images have to refer to it.
 pub(crate) fn carry(
@@ -27,7 +42,7 @@ pub(crate) fn carry(
     wanted: &SegmentRef,
     header: &StoreHeader,
     to: &dyn Store,
-    encoding: &Encoding,
+    codecs: &Codecs,
     flow: &Flow<'_>,
 ) -> Result<SegmentRef> {
     let mut writer = to.create(&name::segment(wanted.id), Some(wanted.file_bytes))?;
@@ -35,23 +50,44 @@ pub(crate) fn carry(
     from.read_at(0, &mut head)?;
     writer.append(&head)?;
     let blocks = vec![None; from.index().blocks.len()];
-    let sending = Mutex::new(Sending { writer, blocks });
+    let (ring, ready) = sync_channel(RING_BLOCKS);
+    let (filled, sent) = std::thread::scope(|scope| {
+        let sending = Sending { writer, blocks };
+        let sender = scope.spawn(move || sending.run(ready, codecs, flow));
+        let filled = fill(from, header, codecs, flow, &ring);
+        drop(ring);
+        (filled, sender.join().expect("the sender does not panic"))
+    });
+    // A ring that nobody empties any more is not what went wrong.
+    let sending = sent?;
+    filled?;
+    sending.seal(from.index(), wanted)
+}
+
+/// Reads, verifies and compresses everything, and puts it into the ring.
+fn fill(
+    from: &SegmentReader,
+    header: &StoreHeader,
+    codecs: &Codecs,
+    flow: &Flow<'_>,
+    ring: &SyncSender<Ready>,
+) -> Result<()> {
     each_block(
         from,
         header,
-        encoding.threads,
-        || BlockEncoder::new(encoding.codec, encoding.filter, from.raw_bytes_max()),
+        codecs.threads(),
+        || codecs.encoder(from.raw_bytes_max()),
         || flow.pass(),
         |encoder, block| {
             let record = *from.block(block.number);
             let smaller = smaller(encoder, &block, record);
             flow.read(u64::from(record.stored_bytes));
-            let bytes = smaller.bytes.len() as u64;
-            sending.lock().expect("nobody panics with it").send(block.number, record, smaller)?;
-            flow.sent(bytes)
+            let record = Block { codec: smaller.codec, filter: smaller.filter, ..record };
+            let ready = Ready { number: block.number, record, bytes: smaller.bytes.to_vec() };
+            // The sender has failed, and tells why.
+            ring.send(ready).map_err(|_| Error::Stopped)
         },
-    )?;
-    sending.into_inner().expect("nobody panics with it").seal(from.index(), wanted)
+    )
 }
 
 /// The block as it is, or encoded anew where that makes it smaller.
@@ -73,17 +109,18 @@ struct Sending {
 }
 
 impl Sending {
-    fn send(&mut self, number: u32, record: Block, encoded: Encoded<'_>) -> Result<()> {
-        let offset = self.writer.written();
-        self.writer.append(encoded.bytes)?;
-        self.blocks[number as usize] = Some(Block {
-            offset,
-            stored_bytes: encoded.bytes.len() as u32,
-            pages: record.pages,
-            codec: encoded.codec,
-            filter: encoded.filter,
-        });
-        Ok(())
+    /// Sends what the ring offers, until nobody fills it any more.
+    fn run(mut self, ready: Receiver<Ready>, codecs: &Codecs, flow: &Flow<'_>) -> Result<Self> {
+        for Ready { number, record, bytes } in ready {
+            let began = Instant::now();
+            let offset = self.writer.written();
+            self.writer.append(&bytes)?;
+            let stored_bytes = bytes.len() as u32;
+            self.blocks[number as usize] = Some(Block { offset, stored_bytes, ..record });
+            flow.sent(bytes.len() as u64)?;
+            codecs.sent(bytes.len() as u64, began.elapsed());
+        }
+        Ok(self)
     }
 
     fn seal(mut self, index: &SegmentIndex, wanted: &SegmentRef) -> Result<SegmentRef> {
@@ -103,6 +140,18 @@ impl Sending {
         let file_bytes = self.writer.seal()?;
         Ok(SegmentRef { file_bytes, index: digest, ..*wanted })
     }
+}
+
+/// How to refer to a segment that another node has brought to the target; `None` if it is not there
+/// yet. What it holds that node has verified.
+pub(crate) fn landed(
+    to: &dyn Store,
+    header: &StoreHeader,
+    wanted: &SegmentRef,
+) -> Result<Option<SegmentRef>> {
+    let found = read_index(to, header, wanted.id)?;
+    let found = found.filter(|(index, ..)| index.slots() == wanted.slots);
+    Ok(found.map(|(_, digest, file_bytes)| SegmentRef { file_bytes, index: digest, ..*wanted }))
 }
 
 /// How to refer to a segment that is in the target already, whoever left it there; `None` if there

@@ -3,10 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use standfast::{Job, Kind, Level, Version};
 use standfast_drain::policy::Policy;
-use standfast_drain::{Carried, Drain, Encoding, Error, Event, Flow, Progress, Until, lack};
+use standfast_drain::{
+    Carried, Drain, Encoding, Error, Event, Flow, Progress, Retention, Until, lack,
+};
 use standfast_format::name;
 use standfast_reduce::FilterChoice;
 use standfast_restart::{Inventory, check_segment, read_drains};
@@ -270,4 +273,116 @@ fn a_checkpoint_under_way_is_not_pruned_and_a_pruned_one_is_noticed() {
     let gone = drain.carry(&oldest, &Flow::new(&*local, &stop, &progress)).unwrap_err();
     assert!(matches!(gone, Error::Gone { .. }), "{gone}");
     assert_eq!(progress.sent.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn every_codec_brings_the_same_pages() {
+    let mut program = Program::new();
+    program.run(1..=2);
+    let local = program.store();
+    for codec in ["auto", "none", "lz4", "deflate:1", "zstd:9"] {
+        let global = ObjectStore::in_memory().unwrap();
+        let (stop, progress) = (AtomicBool::new(false), Progress::default());
+        let flow = Flow::new(&*local, &stop, &progress);
+        let drain = Drain::open(&*local, &global, encoding(codec)).unwrap();
+        let newest = drain.offered().unwrap().remove(0);
+        drain.carry(&newest, &flow).unwrap();
+        assert_eq!(check(&global), [2], "{codec}");
+    }
+}
+
+#[test]
+fn global_storage_keeps_the_newest_and_one_of_so_many() {
+    let mut program = Program::new();
+    let global = ObjectStore::in_memory().unwrap();
+    for version in 1..=7 {
+        program.run(version..=version);
+        let local = program.store();
+        let (stop, progress) = (AtomicBool::new(false), Progress::default());
+        let flow = Flow::new(&*local, &stop, &progress);
+        let drain = Drain::open(&*local, &global, encoding("lz4")).unwrap();
+        let drain = drain.keeping(Retention { newest: 2, every: 3 });
+        let until = Until { policy: Policy::Newest, follow: false, tries: 0 };
+        drain.run(&until, &flow, &mut |_| ()).unwrap();
+    }
+    assert_eq!(check(&global), [7, 6, 3]);
+    let named: std::collections::HashSet<_> = Inventory::read(&global)
+        .unwrap()
+        .checkpoints
+        .iter()
+        .flat_map(|manifest| manifest.segments.iter().map(|segment| name::segment(segment.id)))
+        .collect();
+    assert_eq!(global.list("segments").unwrap().len(), named.len(), "nothing else stays");
+}
+
+#[test]
+fn a_target_that_was_pruned_meanwhile_gets_what_it_lost_again() {
+    let mut program = Program::new();
+    program.run(1..=2);
+    let local = program.store();
+    let global = ObjectStore::in_memory().unwrap();
+    drain(&*local, &global, Policy::Every(1));
+    // A prune without locks took the newest manifest and a segment that the other names.
+    global.remove(&name::manifest(Version(2), Level::Global)).unwrap();
+    let shared = Inventory::read(&global).unwrap().checkpoints[0].segments[0];
+    global.remove(&name::segment(shared.id)).unwrap();
+    assert_eq!(drain(&*local, &global, Policy::Newest)[0].segments, 1, "what is missing goes");
+    assert_eq!(check(&global), [2, 1]);
+}
+
+/// A job of several small segments, whose second checkpoint is small and whose third is all new.
+fn uneven(dir: &Path) -> Arc<dyn Store> {
+    let settings = [
+        ("store", dir.to_str().unwrap()),
+        ("job", "job"),
+        ("keep", "0"),
+        ("codec", "none"),
+        ("block", "64KiB"),
+        ("segment", "64KiB"),
+    ];
+    let job = Job::open(&settings).unwrap();
+    let mut state = vec![0u64; WORDS];
+    let mut random = 1u64;
+    let mut next = || {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        random
+    };
+    // SAFETY: the state outlives the job and is not touched while a checkpoint is taken.
+    unsafe { job.protect("state", state.as_mut_ptr().cast(), 8 * WORDS, 8) }.unwrap();
+    for (version, words) in [(1, WORDS), (2, 512), (3, WORDS)] {
+        state[..words].iter_mut().for_each(|word| *word = next());
+        job.checkpoint(Some(Version(version))).unwrap();
+        job.wait(Version(version), Level::Local).unwrap();
+        if version == 1 {
+            let global = open(&dir.join("global"));
+            drain(&open(&dir.join("job")), &global, Policy::Newest);
+        }
+    }
+    job.close().unwrap();
+    Arc::new(open(&dir.join("job")))
+}
+
+#[test]
+fn when_time_is_short_one_that_will_be_late_gives_way_to_one_that_will_not() {
+    let dir = TempDir::new().unwrap();
+    let local = uneven(dir.path());
+    let global = open(&dir.path().join("global"));
+    let (stop, progress) = (AtomicBool::new(false), Progress::default());
+    // The newest takes 9 s at this rate, the one before a tenth of one.
+    let flow = Flow::new(&*local, &stop, &progress)
+        .rate(Some(60_000))
+        .deadline(Some(Instant::now() + Duration::from_secs(6)));
+    let drain = Drain::open(&*local, &global, encoding("none")).unwrap();
+    let until = Until { policy: Policy::Newest, follow: false, tries: 0 };
+    let (mut arrived, mut late) = (Vec::new(), Vec::new());
+    let ended = drain.run(&until, &flow, &mut |event| match event {
+        Event::Arrived(carried, _) => arrived.push(carried.version.0),
+        Event::PassedOver(version, Error::TooSlow { .. }) => late.push(version.0),
+        _ => {}
+    });
+    assert!(ended.is_ok(), "{ended:?}");
+    assert_eq!((late, arrived), (vec![3], vec![2]));
+    assert_eq!(check(&global), [2, 1]);
 }

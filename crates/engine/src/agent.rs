@@ -126,6 +126,7 @@ fn begin(
             true => String::new(),
             false => location::of_global(config),
         },
+        keep_every: if config.global.is_empty() { config.keep_every } else { 0 },
     };
     Ok((Link::begin(&place, begin, lock, member)?, token))
 }

@@ -8,7 +8,7 @@
 
 use std::sync::atomic::AtomicU64;
 
-use standfast_format::Manifest;
+use standfast_format::{Level, Manifest};
 use standfast_restart::{MemorySink, Rebuild, read_image};
 use standfast_store::Lock;
 
@@ -54,7 +54,8 @@ impl Job {
             Begun::Lazy(lazy) => core.lazy = Some(lazy),
             Begun::Filled(rebuild) => core.restored(*rebuild),
         }
-        Ok(Arrival::Begun(Back { unclaimed, notes }))
+        let levels = vec![Level::Local; core.team.size()];
+        Ok(Arrival::Begun(Back { unclaimed, notes, levels }))
     }
 
     fn open_all(&self, core: &Core, manifest: &Manifest) -> Result<Rebuild> {

@@ -39,6 +39,36 @@ pub enum Error {
     /// Shards could not be made or used.
     #[error("the ring: {0}")]
     Ring(std::sync::Arc<standfast_protect::Error>),
+    /// Nobody knows what global storage has.
+    #[error("global storage {place} does not tell what it has of this job: {why}")]
+    Global {
+        /// Where it is.
+        place: String,
+        /// What sort of failure it was.
+        kind: Kind,
+        /// What it said.
+        why: String,
+    },
+    /// Global storage holds another job of that name.
+    #[error(
+        "{place} holds another job of the same name: set global to another place, or give the job another name"
+    )]
+    OtherJob {
+        /// Where it is.
+        place: String,
+    },
+    /// The local store may not take what a checkpoint may need, and nothing in it can go.
+    #[error(
+        "no room in the local store: it may take {}, holds {} that cannot be freed now, and a checkpoint may need {}; raise local_bytes, or let when_full = wait wait for a drain", crate::human_bytes(*.bound), crate::human_bytes(*.used), crate::human_bytes(*.need)
+    )]
+    NoRoom {
+        /// What it may take, in bytes.
+        bound: u64,
+        /// What it holds.
+        used: u64,
+        /// What the checkpoint may need.
+        need: u64,
+    },
     /// There is nothing to restart from.
     #[error("job {job:?} has no checkpoint yet")]
     NoCheckpoint {
@@ -148,17 +178,19 @@ impl Error {
             Error::Earlier { source, .. } => source.kind(),
             Error::Restart(source) => source.kind(),
             Error::Ring(source) => source.kind(),
-            Error::OtherRank { kind, .. } => *kind,
+            Error::OtherRank { kind, .. } | Error::Global { kind, .. } => *kind,
             Error::Comm(source) => source.kind(),
             Error::NoCheckpoint { .. } | Error::UnknownVersion { .. } => Kind::Missing,
             Error::NoneRestorable { .. } | Error::NoPages { .. } => Kind::Corrupt,
             Error::Config(_)
             | Error::Unfit { .. }
             | Error::Borrowed { .. }
+            | Error::OtherJob { .. }
             | Error::Lost(_)
             | Error::Disagree(_)
             | Error::VersionZero => Kind::Invalid,
             Error::Unreachable { .. } => Kind::Unsupported,
+            Error::NoRoom { .. } => Kind::Full,
             Error::Random(_) => Kind::Io,
             Error::Broken { .. } | Error::Unsealed { .. } | Error::Beyond { .. } => Kind::Bug,
         }

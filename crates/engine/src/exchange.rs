@@ -41,7 +41,7 @@ impl Order {
 
 /// Where to read.
 pub(crate) struct Source<'a> {
-    pub(crate) store: &'a dyn Store,
+    pub(crate) store_of: &'a dyn Fn(&SegmentRef) -> &'a dyn Store,
     pub(crate) header: &'a StoreHeader,
     pub(crate) hash: HashKind,
     pub(crate) page_bytes: u32,
@@ -223,8 +223,8 @@ fn open_ordered(source: &Source<'_>, orders: Vec<Order>) -> (Result<SlotReader>,
         });
         serves.push(slots.collect());
     }
-    let Source { store, header, hash, page_bytes, threads } = *source;
-    let reader = SlotReader::open(store, header, (hash, page_bytes), segments, threads);
+    let Source { store_of, header, hash, page_bytes, threads } = *source;
+    let reader = SlotReader::open(header, (hash, page_bytes), segments, threads, store_of);
     (reader.map_err(Error::from), serves)
 }
 

@@ -13,7 +13,9 @@ use std::time::{Duration, Instant};
 use standfast_capture::{Memory, Region, Regions, Requests};
 use standfast_comm::{Comm, Concurrency};
 use standfast_commit::{Publisher, refresh};
-use standfast_format::{AttemptId, Kind, Level, Manifest, Rank, StoreHeader, Version, name};
+use standfast_format::{
+    AttemptId, Kind, Level, Manifest, Rank, SegmentId, StoreHeader, Version, name,
+};
 use standfast_restart::{Inventory, Rebuild};
 use standfast_store::{LockGuard, Store};
 
@@ -27,6 +29,7 @@ use crate::checkpoint::stop::Captured;
 use crate::checkpoint::told::Holdings;
 use crate::config::{Loaded, key};
 use crate::error::{Error, Result};
+use crate::global::{self, Floor};
 use crate::identity;
 use crate::interval::Pace;
 use crate::lazy::Lazy;
@@ -35,6 +38,7 @@ use crate::progress::{Board, Progress};
 use crate::protected::Cell;
 use crate::report::Report;
 use crate::ring;
+use crate::room;
 use crate::stores::{self, Stores};
 use crate::team::Team;
 
@@ -76,6 +80,8 @@ pub(crate) struct Core {
     pub(crate) allocations: Vec<(String, Memory, usize)>,
     /// `None` while a draft is being committed: it travels with the draft.
     inventory: Option<Inventory>,
+    /// What levels beyond the stores of the nodes have seen.
+    pub(crate) floor: Floor,
     reports: Vec<Report>,
 }
 
@@ -143,7 +149,8 @@ impl Job {
         if located {
             agent::flush(config, &*store);
         }
-        let stores::Opened { stores, lock, inventory } = stores::open(&team, &store, &config.job)?;
+        let stores::Opened { stores, lock, inventory } =
+            stores::open(&team, &store, &config.job, || global::header(config))?;
         let header = inventory.header.clone();
         let board = Arc::new(Board::default());
         let publisher = Publisher {
@@ -153,6 +160,7 @@ impl Job {
             page_bytes: config.page.0 as u32,
             keep: config.keep,
             node: location::node(config),
+            every: if config.global.is_empty() { config.keep_every } else { 0 },
         };
         let ring = team.agree(ring::protection(&team, config, &stores))?;
         let settings =
@@ -170,6 +178,10 @@ impl Job {
             Concurrency::AnyThread => Some(team.duplicate()?),
             Concurrency::CallerOnly => None,
         };
+        let mut floor = Floor::default();
+        if inventory.checkpoints.is_empty() {
+            floor.raise(&global::ask(&team, config, &header, true)?.checkpoints);
+        }
         let core = Core {
             regions: Regions::default(),
             cells: Vec::new(),
@@ -182,6 +194,7 @@ impl Job {
             team,
             store: Arc::clone(&store),
             inventory: Some(inventory),
+            floor,
             reports: Vec::new(),
         };
         let core = Arc::new(Mutex::new(core));
@@ -413,6 +426,11 @@ impl Core {
         self.capturer().distrust(manifest.segments.iter().map(|segment| segment.id));
     }
 
+    /// Takes in that no node has these segments: later checkpoints must not lean on them.
+    pub(crate) fn distrust_segments(&mut self, segments: impl Iterator<Item = SegmentId>) {
+        self.capturer().distrust(segments);
+    }
+
     /// Remembers what a restart has put into memory.
     pub(crate) fn restored(&mut self, rebuild: Rebuild) {
         self.capturer().restored(rebuild);
@@ -471,14 +489,15 @@ impl Core {
             Err(error) => (None, Err(error)),
         };
         let lost = self.capturer().agent_lost();
-        let wanted = ready.and_then(|()| choose(version, self.inventory()));
+        let wanted = ready.and_then(|()| self.choose(version));
         let (mut order, agent_lost) = agree_on_attempt(&self.team, wanted, lost.is_some())?;
         if agent_lost {
             self.dismiss_agent(lost)?;
             // The store may hold more than this rank knew.
-            let wanted = choose(version, self.inventory());
+            let wanted = self.choose(version);
             order = agree_on_attempt(&self.team, wanted, false)?.0;
         }
+        self.make_room()?;
         let inventory = self.inventory.as_ref().expect("settled");
         let version = order.version;
         let sequence = order.sequence;
@@ -525,6 +544,28 @@ impl Core {
         work
     }
 
+    /// The version that a call asks for, and its place in the order of commits.
+    fn choose(&self, version: Option<Version>) -> Result<(Version, u64)> {
+        let inventory = self.inventory();
+        let version = version.unwrap_or_else(|| self.floor.next(inventory.version_max()));
+        let newest = inventory.checkpoints.first().map_or(0, |manifest| manifest.sequence);
+        let sequence = newest.max(self.floor.sequence).saturating_add(1);
+        if version.0 == 0 { Err(Error::VersionZero) } else { Ok((version, sequence)) }
+    }
+
+    /// Lets old checkpoints go where the next one may not fit beside them. Collective.
+    fn make_room(&mut self) -> Result<()> {
+        let inventory = self.inventory.as_mut().expect("settled");
+        let capturer = self.capturer.as_mut().expect("settled");
+        let (stores, bytes) = (self.committer.stores(), self.regions.bytes());
+        let config = capturer.config();
+        let made = room::make(&self.team, &*self.store, stores, config, inventory, bytes)?;
+        if !made.is_empty() {
+            capturer.committed(&[], &made, &[]);
+        }
+        Ok(())
+    }
+
     /// Goes on without the agent, which this or another rank has lost. Collective.
     fn dismiss_agent(&mut self, lost: Option<Error>) -> Result<()> {
         let inventory = self.inventory.as_mut().expect("settled");
@@ -546,17 +587,6 @@ impl Core {
         // What stays goes with the next opening.
         self.team.agree(cleaned.map(drop).or(Ok(())))
     }
-}
-
-/// The version that a call asks for, and its place in the order of commits.
-fn choose(version: Option<Version>, inventory: &Inventory) -> Result<(Version, u64)> {
-    let version = version.unwrap_or_else(|| {
-        let largest = inventory.version_max();
-        Version(largest.map_or(0, |version| version.0) + 1)
-    });
-    let newest = inventory.checkpoints.first().map_or(0, |manifest| manifest.sequence);
-    let sequence = newest.saturating_add(1);
-    if version.0 == 0 { Err(Error::VersionZero) } else { Ok((version, sequence)) }
 }
 
 /// All ranks must ask for one version; the first one's attempt and clock count. Also tells whether

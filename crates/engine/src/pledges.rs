@@ -159,6 +159,7 @@ fn write_images(
             hash: image.hash,
             page_bytes: image.page_bytes,
             keep: 0,
+            every: 0,
             node: pledge.node.clone(),
         };
         let table = image.segments.into_iter().map(|segment| (segment.id, Some(segment)));
@@ -193,6 +194,7 @@ fn publish(
         hash: HashKind::Xxh3,
         page_bytes: 0,
         keep: 0,
+        every: 0,
         node: String::new(),
     };
     let first = team.is_first().then(|| {

@@ -1,6 +1,7 @@
 //! Restarting a job: the newest checkpoint that is whole, or a given one, back into memory.
 //!
-//! Data: inventory, newest first -> image -> does it fit the protected regions? -> rebuild.
+//! Data: what all levels have, newest first -> image -> does it fit the protected regions? -> rebuild
+//! ([`crate::read_back`]), each part from the nearest level that has it.
 //!
 //! The ranks of a job go back together: to the newest checkpoint that all of them can restore.
 //!
@@ -13,19 +14,18 @@
 //! - A region receives only verified pages. After an error regions hold a mixture of old and new
 //!   pages: the program must not go on with them.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use standfast_format::{Image, Kind, Manifest, Rank, SegmentRef, Version};
+use standfast_format::{Image, Kind, Level, Manifest, Rank, Version};
 use standfast_restart::{Inventory, MemorySink, Rebuild, read_image};
-use standfast_store::Lock;
+use standfast_store::{Lock, Store};
 
 use crate::arrive::{Arrival, eager_note};
-use crate::config;
-use crate::device::RegionSink;
 use crate::error::{Error, Result};
-use crate::exchange::{Exchange, Source};
+use crate::global;
 use crate::job::{Core, Job};
-use crate::ring;
+use crate::sources::{self, Found};
 use crate::team::Team;
 
 /// What a restart came back to.
@@ -37,14 +37,18 @@ pub struct Restarted {
     pub passed_over: Vec<(String, String)>,
     /// Regions of the checkpoint that the program has not protected.
     pub unclaimed: Vec<String>,
-    /// What else the program should know, such as why pages did not arrive lazily.
+    /// What else the program should know: which levels the ranks came back from, where that is not
+    /// the nearest one, or why pages did not arrive lazily.
     pub notes: Vec<String>,
+    /// The farthest level that each rank's part came from, by rank.
+    pub levels: Vec<Level>,
 }
 
 /// What is to be told of a checkpoint that was read back.
 pub(crate) struct Back {
     pub(crate) unclaimed: Vec<String>,
     pub(crate) notes: Vec<String>,
+    pub(crate) levels: Vec<Level>,
 }
 
 impl Job {
@@ -62,29 +66,49 @@ impl Job {
         };
         let _held = core.team.agree(ready())?;
         agree_on_version(&core, version)?;
-        match version {
+        let nothing_near = core.inventory().checkpoints.is_empty();
+        let config = &self.config().config;
+        let offer = global::ask(&core.team, config, &self.header, nothing_near)?;
+        core.floor.raise(&offer.checkpoints);
+        let found = sources::merge(core.inventory(), &offer.checkpoints);
+        let mut restarted = match version {
             Some(version) => {
-                let manifest = core.inventory().checkpoint(version)?.clone();
-                let Back { unclaimed, notes } = self.restore(&mut core, &manifest)?;
-                Ok(Restarted { version, passed_over: Vec::new(), unclaimed, notes })
+                let one = found.iter().find(|found| found.manifest().version == version);
+                let one = match one {
+                    Some(one) => one.clone(),
+                    // It says why the nodes have none.
+                    None => Found {
+                        local: Some(core.inventory().checkpoint(version)?.clone()),
+                        global: None,
+                    },
+                };
+                let back = self.restore(&mut core, &one)?;
+                Ok(restarted(version, Vec::new(), back))
             }
-            None => self.restart_newest(&mut core),
-        }
+            None => self.restart_newest(&mut core, found, offer.damaged),
+        }?;
+        let unknown = offer.unknown.map(|why| format!("global storage was not asked: {why}"));
+        restarted.notes.extend(unknown);
+        Ok(restarted)
     }
 
-    fn restart_newest(&self, core: &mut Core) -> Result<Restarted> {
-        let inventory = core.inventory();
-        let mut passed_over: Vec<(String, String)> = inventory
+    fn restart_newest(
+        &self,
+        core: &mut Core,
+        found: Vec<Found>,
+        damaged_far: Vec<(String, String)>,
+    ) -> Result<Restarted> {
+        let mut passed_over: Vec<(String, String)> = core
+            .inventory()
             .damaged
             .iter()
             .map(|damaged| (damaged.object.clone(), damaged.error.to_string()))
             .collect();
-        for manifest in inventory.checkpoints.clone() {
-            let version = manifest.version;
-            match self.restore(core, &manifest) {
-                Ok(Back { unclaimed, notes }) => {
-                    return Ok(Restarted { version, passed_over, unclaimed, notes });
-                }
+        passed_over.extend(damaged_far);
+        for one in found {
+            let version = one.manifest().version;
+            match self.restore(core, &one) {
+                Ok(back) => return Ok(restarted(version, passed_over, back)),
                 // Nobody else can be asked.
                 Err(error @ Error::Comm(_)) => return Err(error),
                 Err(error) if passable(&core.team, &error)? => {
@@ -100,89 +124,28 @@ impl Job {
         Err(Error::NoneRestorable { job, reasons: passed_over })
     }
 
-    fn restore(&self, core: &mut Core, manifest: &Manifest) -> Result<Back> {
-        let back = self.read_back(core, manifest).inspect_err(|error| {
+    fn restore(&self, core: &mut Core, found: &Found) -> Result<Back> {
+        let back = self.read_back(core, found).inspect_err(|error| {
             // What one rank finds damaged no rank may lean on, and all must agree on that.
             if is_of_segment(error) || core.team.size() > 1 {
-                core.distrust(manifest);
+                core.distrust(found.manifest());
             }
         })?;
         self.pace().start_again(self.since_open());
         Ok(back)
     }
 
-    fn read_back(&self, core: &mut Core, manifest: &Manifest) -> Result<Back> {
-        let why_eager = match self.arrive(core, manifest)? {
-            Arrival::Begun(back) => return Ok(back),
-            Arrival::None(why) => why,
+    fn read_back(&self, core: &mut Core, found: &Found) -> Result<Back> {
+        let why_eager = match &found.local {
+            Some(local) => match self.arrive(core, local)? {
+                Arrival::Begun(back) => return Ok(back),
+                Arrival::None(why) => why,
+            },
+            None => None,
         };
-        let mut back = self.read_back_eagerly(core, manifest)?;
+        let mut back = self.read_back_eagerly(core, found)?;
         back.notes.extend(why_eager.iter().map(|why| eager_note(why)));
         Ok(back)
-    }
-
-    /// Fills memory before it returns; ranks hand each other the pages that they keep for others.
-    fn read_back_eagerly(&self, core: &mut Core, manifest: &Manifest) -> Result<Back> {
-        let team = &core.team;
-        let (rank, size) = (team.rank(), team.size());
-        let threads = self.restart_threads(size);
-        // The same on all ranks.
-        check_ranks(manifest, size)?;
-        let rebuilt = ring::rebuild(team, &*self.store, &self.stores, manifest)?;
-        let holders = self.stores.holders(team, &*self.store, manifest)?;
-        let image = holders.image(team, &*self.store, manifest)?;
-        let owner_of = |segment: &SegmentRef| holders.reader_of(segment);
-        let opened = || {
-            let image = image?;
-            check_fit(core, &image)?;
-            let is_remote = |segment: &SegmentRef| owner_of(segment) != rank.0 as usize;
-            let store = &*self.store;
-            Ok(Rebuild::open_sharing(store, &self.header, image, threads, is_remote)?)
-        };
-        let unproven = team.agree(opened())?;
-        let (hash, page_bytes) = (unproven.image().hash, unproven.image().page_bytes);
-        let source =
-            Source { store: &*self.store, header: &self.header, hash, page_bytes, threads };
-        let mut exchange = match size {
-            1 => None,
-            _ => Some(Exchange::start(team, source, &unproven, owner_of)?),
-        };
-        let hashes = exchange.as_ref().map_or(Ok(Vec::new()), Exchange::hashes);
-        let proven = hashes.and_then(|hashes| Ok(unproven.prove(hashes)?));
-        let served = exchange.as_ref().map_or(Ok(()), Exchange::check);
-        let rebuild = team.agree(served.and(proven))?;
-        let unclaimed = unclaimed(core, &rebuild);
-        let regions = &rebuild.image().regions;
-        let destinations = regions
-            .iter()
-            .map(|region| {
-                let own = core.regions.get(&region.name)?;
-                // SAFETY: `protect` obliges raw regions to be left alone during this call, and
-                // the cells of safe regions are held for writing.
-                Some(unsafe { own.memory_mut() })
-            })
-            .collect();
-        let wanted: Vec<bool> =
-            regions.iter().map(|region| core.regions.get(&region.name).is_some()).collect();
-        let sink = RegionSink::new(MemorySink::new(destinations), core, regions);
-        let sink = team.agree(sink)?;
-        let fetched = match &mut exchange {
-            Some(exchange) => exchange.pages(&rebuild, &sink, |region| wanted[region]),
-            None => Ok(()),
-        };
-        let own = rebuild
-            .rebuild(&sink, |region| wanted[region], &AtomicU64::new(0))
-            .map_err(Error::from);
-        team.agree(own.and(fetched).and(sink.finish()))?;
-        drop(sink);
-        drop(exchange);
-        match self.config().config.ring {
-            // Shards are made of what a rank's own store has: the next checkpoint leans on nothing
-            // that lies elsewhere.
-            config::Ring::Auto if !holders.are_at_home(manifest) => core.distrust(manifest),
-            _ => core.restored(rebuild),
-        }
-        Ok(Back { unclaimed, notes: rebuilt.notes() })
     }
 
     /// Size of a region of this rank in a checkpoint.
@@ -200,15 +163,31 @@ impl Job {
 
     /// The image of any rank in a checkpoint, also of a job that had more ranks or fewer.
     pub fn image_of(&self, version: Version, rank: Rank) -> Result<Image> {
+        let (store, manifest) = self.nearest(version)?;
+        Ok(read_image(&*store, &manifest, rank)?)
+    }
+
+    /// A checkpoint and the store to read it from: the own one, or global storage.
+    fn nearest(&self, version: Version) -> Result<(Arc<dyn Store>, Manifest)> {
         let mut core = self.core();
-        if core.settle_alone() {
-            let manifest = core.inventory().checkpoint(version)?;
-            return Ok(read_image(&*self.store, manifest, rank)?);
-        }
+        let own = match core.settle_alone() {
+            true => core.inventory().checkpoint(version).cloned(),
+            // One is under way that only all ranks together can finish: the store knows the others.
+            false => Inventory::read(&*self.store)
+                .and_then(|inventory| inventory.checkpoint(version).cloned()),
+        };
         drop(core);
-        // One is under way that only all ranks together can finish: the store knows the others.
-        let inventory = Inventory::read(&*self.store)?;
-        Ok(read_image(&*self.store, inventory.checkpoint(version)?, rank)?)
+        let error = match own {
+            Ok(manifest) => return Ok((Arc::clone(&self.store), manifest)),
+            Err(error) => error,
+        };
+        let config = &self.config().config;
+        let far = global::look(config, &self.header)?;
+        let far = far.and_then(|far| far.checkpoint(version).cloned().ok());
+        match (far, crate::location::open_global(config)?) {
+            (Some(manifest), Some(store)) => Ok((store, manifest)),
+            _ => Err(error.into()),
+        }
     }
 
     /// Reads one region of a checkpoint into a buffer of its size.
@@ -226,7 +205,8 @@ impl Job {
         region: &str,
         buf: &mut [u8],
     ) -> Result<()> {
-        let image = self.image_of(version, rank)?;
+        let (store, manifest) = self.nearest(version)?;
+        let image = read_image(&*store, &manifest, rank)?;
         let at = image.regions.iter().position(|found| found.name == region);
         let at = at.ok_or_else(|| no_region(version, region))?;
         let bytes = image.regions[at].bytes;
@@ -235,7 +215,7 @@ impl Job {
             let why = format!("region {region:?} has {bytes} bytes, the buffer has {given}");
             return Err(Error::Unfit { version, why });
         }
-        self.read_region(image, at, buf).inspect_err(|error| {
+        self.read_region(&*store, image, at, buf).inspect_err(|error| {
             let mut core = self.core();
             if !core.settle_alone() {
                 return;
@@ -248,11 +228,17 @@ impl Job {
         })
     }
 
-    fn read_region(&self, image: Image, at: usize, buf: &mut [u8]) -> Result<()> {
+    fn read_region(
+        &self,
+        store: &dyn Store,
+        image: Image,
+        at: usize,
+        buf: &mut [u8],
+    ) -> Result<()> {
         let _lock = self.store.lock(Lock::ReadShared)?;
         // Any number of ranks may be asking.
         let threads = self.restart_threads(usize::MAX);
-        let rebuild = Rebuild::open(&*self.store, &self.header, image, threads)?;
+        let rebuild = Rebuild::open(store, &self.header, image, threads)?;
         let mut destinations: Vec<Option<&mut [u8]>> =
             rebuild.image().regions.iter().map(|_| None).collect();
         destinations[at] = Some(buf);
@@ -273,6 +259,11 @@ impl Job {
     }
 }
 
+fn restarted(version: Version, passed_over: Vec<(String, String)>, back: Back) -> Restarted {
+    let Back { unclaimed, notes, levels } = back;
+    Restarted { version, passed_over, unclaimed, notes, levels }
+}
+
 /// The regions of an image that the program has not protected.
 pub(crate) fn unclaimed(core: &Core, rebuild: &Rebuild) -> Vec<String> {
     let regions = rebuild.image().regions.iter();
@@ -282,7 +273,7 @@ pub(crate) fn unclaimed(core: &Core, rebuild: &Rebuild) -> Vec<String> {
 
 /// Whether an older checkpoint may do better: no rank's failure is of a kind that going back would
 /// only hide.
-fn passable(team: &Team, error: &Error) -> Result<bool> {
+pub(crate) fn passable(team: &Team, error: &Error) -> Result<bool> {
     let of_store = !matches!(error, Error::Device(_));
     let own = of_store && matches!(error.kind(), Kind::Corrupt | Kind::Missing | Kind::Io);
     let [all] = team.all_hold([own])?;

@@ -31,6 +31,7 @@ use crate::error::{Error, Result};
 use crate::identity;
 use crate::pledges;
 use crate::prune::{self, Keep, Plan};
+use crate::sources::Held;
 use crate::team::Team;
 
 /// Which rank has which store.
@@ -58,7 +59,13 @@ struct Found {
 }
 
 /// Opens the stores of all ranks, each given by its own rank.
-pub(crate) fn open(team: &Team, store: &Arc<dyn Store>, job: &str) -> Result<Opened> {
+/// `elsewhere`: the header that the job has in global storage, asked for where no store has one.
+pub(crate) fn open(
+    team: &Team,
+    store: &Arc<dyn Store>,
+    job: &str,
+    elsewhere: impl FnOnce() -> Result<Option<StoreHeader>>,
+) -> Result<Opened> {
     let shared = store;
     let store = &**store;
     let stores = Stores::find(team, store)?;
@@ -70,7 +77,7 @@ pub(crate) fn open(team: &Team, store: &Arc<dyn Store>, job: &str) -> Result<Ope
         Err(error) => Err(error.clone()),
     };
     let headers = team.gather_all(told)?;
-    let header = common_header(team, headers, job)?;
+    let header = common_header(team, headers, job, elsewhere)?;
     let found = found?;
     let own = stores.lead(|| {
         if found.as_ref().is_some_and(|found| found.header.is_none()) {
@@ -112,7 +119,12 @@ fn take_over(store: &dyn Store) -> Result<Found> {
 }
 
 /// The header that all stores have or shall have.
-fn common_header(team: &Team, told: Vec<Option<Vec<u8>>>, job: &str) -> Result<StoreHeader> {
+fn common_header(
+    team: &Team,
+    told: Vec<Option<Vec<u8>>>,
+    job: &str,
+    elsewhere: impl FnOnce() -> Result<Option<StoreHeader>>,
+) -> Result<StoreHeader> {
     let mut known: Option<(usize, StoreHeader)> = None;
     for (rank, bytes) in told.iter().enumerate() {
         let Some(bytes) = bytes else { continue };
@@ -133,6 +145,9 @@ fn common_header(team: &Team, told: Vec<Option<Vec<u8>>>, job: &str) -> Result<S
         return Ok(header);
     }
     let make = || {
+        if let Some(header) = elsewhere()? {
+            return Ok(header);
+        }
         let header = StoreHeader {
             id: JobId(identity::bytes()?),
             job: job.into(),
@@ -359,16 +374,18 @@ impl Stores {
         Ok((removed.concat(), notes.into_iter().flatten().collect()))
     }
 
-    /// What every store has of a checkpoint.
+    /// What every store has of a checkpoint. Where all ranks share one store nobody looks, unless
+    /// it matters (`look`): whoever opens what is missing will find out.
     pub(crate) fn holders(
         &self,
         team: &Team,
         store: &dyn Store,
         manifest: &Manifest,
+        look: bool,
     ) -> Result<Holders<'_>> {
         let mut holders =
             Holders { stores: self, segments: HashMap::new(), images: HashMap::new() };
-        if self.are_one() {
+        if self.are_one() && !look {
             return Ok(holders);
         }
         let all = team.gather_all(self.lead(|| held_of(store, manifest)))?;
@@ -387,17 +404,18 @@ impl Stores {
 
 /// The segments and images of a checkpoint that a store has.
 fn held_of(store: &dyn Store, manifest: &Manifest) -> Result<(Vec<SegmentId>, Vec<Rank>)> {
-    let wanted: std::collections::HashSet<SegmentId> =
-        manifest.segments.iter().map(|segment| segment.id).collect();
+    let wanted: HashMap<SegmentId, u64> =
+        manifest.segments.iter().map(|segment| (segment.id, segment.file_bytes)).collect();
     let segments = store.list(name::SEGMENTS)?.into_iter();
-    let segments = segments.filter_map(|object| name::parse_segment(&object.name));
+    let segments =
+        segments.filter_map(|object| Some((name::parse_segment(&object.name)?, object.bytes)));
     let images = store.list(name::IMAGES)?.into_iter();
     let images = images.filter_map(|object| name::parse_image(&object.name));
     let own = images.filter(|(version, attempt, _)| {
         (*version, *attempt) == (manifest.version, manifest.attempt)
     });
     Ok((
-        segments.filter(|id| wanted.contains(id)).collect(),
+        segments.filter(|(id, bytes)| wanted.get(id) == Some(bytes)).map(|(id, _)| id).collect(),
         own.map(|(_, _, rank)| rank).collect(),
     ))
 }
@@ -410,6 +428,20 @@ pub(crate) struct Holders<'a> {
 }
 
 impl Holders<'_> {
+    /// What any of them has, if somebody looked.
+    pub(crate) fn held(&self) -> Held {
+        Held {
+            segments: self.segments.keys().copied().collect(),
+            images: self.images.keys().copied().collect(),
+        }
+    }
+
+    /// The rank that reads a segment of global storage for all: its writer, so that a page that
+    /// many ranks have comes over the network once.
+    pub(crate) fn reader_of_global(&self, segment: &SegmentRef) -> usize {
+        segment.rank.0 as usize % self.stores.of.len()
+    }
+
     /// The rank that reads a segment for this one: its writer where that can reach it, so that
     /// pages of many ranks are read once. Where nobody has it, this rank: it will find it missing.
     pub(crate) fn reader_of(&self, segment: &SegmentRef) -> usize {

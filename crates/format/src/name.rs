@@ -25,6 +25,8 @@ pub const DRAINS: &str = "drains";
 pub const MANIFESTS: &str = "manifests";
 /// Where images lie.
 pub const IMAGES: &str = "images";
+/// Where images wait in a global store until all nodes have brought their part.
+pub const PARTS: &str = "parts";
 /// Where segments lie.
 pub const SEGMENTS: &str = "segments";
 /// Where shards lie.
@@ -95,6 +97,18 @@ pub fn parse_image(name: &str) -> Option<(Version, AttemptId, Rank)> {
     let parsed =
         (Version(version.parse().ok()?), AttemptId::from_hex(attempt)?, Rank(rank.parse().ok()?));
     (image(parsed.0, parsed.1, parsed.2) == name).then_some(parsed)
+}
+
+/// `parts/v0000000012-0123456789abcdef/rank-000003`
+pub fn part(version: Version, attempt: AttemptId, rank: Rank) -> String {
+    format!("{PARTS}/v{:010}-{attempt}/rank-{:06}", version.0, rank.0)
+}
+
+/// The version, attempt and rank of the name of an image that waits.
+pub fn parse_part(name: &str) -> Option<(Version, AttemptId, Rank)> {
+    let image = format!("{IMAGES}{}", name.strip_prefix(PARTS)?);
+    let (version, attempt, rank) = parse_image(&image)?;
+    (part(version, attempt, rank) == name).then_some((version, attempt, rank))
 }
 
 /// `segments/<32 hexadecimal digits>`
@@ -184,6 +198,9 @@ mod tests {
             }
             let name = image(version, attempt, rank);
             prop_assert_eq!(parse_image(&name), Some((version, attempt, rank)));
+            let name = part(version, attempt, rank);
+            prop_assert_eq!(parse_part(&name), Some((version, attempt, rank)));
+            prop_assert_eq!(parse_image(&name), None);
             prop_assert_eq!(parse_segment(&segment(SegmentId(id))), Some(SegmentId(id)));
             prop_assert_eq!(parse_ring(&ring(version, attempt)), Some((version, attempt)));
             prop_assert_eq!(parse_pledge(&pledge(version, attempt)), Some((version, attempt)));

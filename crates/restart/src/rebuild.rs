@@ -82,25 +82,24 @@ impl Rebuild {
         image: Image,
         threads: usize,
     ) -> Result<Self> {
-        Self::open_sharing(store, header, image, threads, |_| false)?.prove(Vec::new())
+        Self::open_sharing(header, image, threads, |_| Some(store))?.prove(Vec::new())
     }
 
-    /// Opens the segments that are not remote. What the image wants of the others must be asked
-    /// for elsewhere.
-    pub fn open_sharing(
-        store: &dyn Store,
+    /// Opens the segments that have a store to be read from. What the image wants of the others is
+    /// remote: it must be asked for elsewhere.
+    pub fn open_sharing<'a>(
         header: &StoreHeader,
         image: Image,
         threads: usize,
-        is_remote: impl Fn(&SegmentRef) -> bool,
+        store_of: impl Fn(&SegmentRef) -> Option<&'a dyn Store>,
     ) -> Result<Unproven> {
         let hasher = PageHasher::new(image.hash, &header.key);
         let readers = image
             .segments
             .iter()
-            .map(|wanted| match is_remote(wanted) {
-                true => Ok(None),
-                false => open_segment(store, header, &image, wanted).map(Some),
+            .map(|wanted| match store_of(wanted) {
+                None => Ok(None),
+                Some(store) => open_segment(store, header, &image, wanted).map(Some),
             })
             .collect::<Result<Vec<_>>>()?;
         let wanted = wanted_of(&image, |segment| readers[segment as usize].is_none());

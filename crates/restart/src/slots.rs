@@ -21,13 +21,14 @@ pub struct SlotReader {
 }
 
 impl SlotReader {
-    /// Opens segments; [`Slots::segment`] is then a place in this list.
-    pub fn open(
-        store: &dyn Store,
+    /// Opens segments, each in the store that it is to be read from; [`Slots::segment`] is then a
+    /// place in this list.
+    pub fn open<'a>(
         header: &StoreHeader,
         (hash, page_bytes): (HashKind, u32),
         segments: Vec<SegmentRef>,
         threads: usize,
+        store_of: impl Fn(&SegmentRef) -> &'a dyn Store,
     ) -> Result<Self> {
         let image = Image {
             job: header.id,
@@ -39,7 +40,8 @@ impl SlotReader {
             regions: Vec::new(),
         };
         // Without regions there is nothing to prove.
-        let unproven: Unproven = Rebuild::open_sharing(store, header, image, threads, |_| false)?;
+        let all = |segment: &SegmentRef| Some(store_of(segment));
+        let unproven: Unproven = Rebuild::open_sharing(header, image, threads, all)?;
         Ok(Self { rebuild: unproven.prove(Vec::new())?, hash_bytes: hash.bytes() })
     }
 

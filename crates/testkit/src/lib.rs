@@ -1,4 +1,5 @@
-//! What Standfast's tests share: stores that misbehave on purpose, and ranks that are processes.
+//! What Standfast's tests share: stores that misbehave on purpose, ranks that are processes, and a
+//! real S3 server.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -17,6 +18,8 @@
 
 mod faulty;
 mod processes;
+mod s3;
 
 pub use faulty::{Fault, FaultyStore, Op};
 pub use processes::Processes;
+pub use s3::S3Server;

@@ -10,13 +10,13 @@ use standfast_reduce::{PageHasher, is_zero};
 const PAGE_BYTES: usize = 4096;
 
 /// Bytes of one sort, a multiple of 1 MiB.
-pub(super) struct Data {
-    pub(super) name: String,
-    pub(super) bytes: Vec<u8>,
+pub(crate) struct Data {
+    pub(crate) name: String,
+    pub(crate) bytes: Vec<u8>,
 }
 
 /// Everything there is, `mib` MiB of each.
-pub(super) fn all(corpus: Option<&Path>, mib: usize) -> anyhow::Result<Vec<Data>> {
+pub(crate) fn all(corpus: Option<&Path>, mib: usize) -> anyhow::Result<Vec<Data>> {
     let mut all = generated(mib);
     match corpus {
         Some(dir) => all.extend(programs(dir, mib)?),

@@ -5,7 +5,7 @@
 //! other, T_P all at once), from the times of the stages alone.
 
 pub(crate) mod bars;
-mod data;
+pub(crate) mod data;
 mod limited;
 mod program;
 mod sweep;

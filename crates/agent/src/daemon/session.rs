@@ -103,6 +103,7 @@ impl Session {
             page_bytes: begin.page_bytes,
             keep: begin.keep,
             node: begin.node.clone(),
+            every: begin.keep_every,
         };
         let state = State {
             links: HashMap::new(),

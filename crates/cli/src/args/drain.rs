@@ -3,16 +3,17 @@
 use std::time::Duration;
 
 use clap::Args;
-use standfast_reduce::CodecSpec;
+use standfast_reduce::CodecChoice;
 
 use super::quantity;
 
 /// Arguments of `drain`.
 #[derive(Args)]
 pub(crate) struct DrainArgs {
-    /// Where to: a directory of a parallel file system, or s3://bucket/prefix
+    /// Where to: a directory of a parallel file system, or s3://bucket/prefix [default: the setting
+    /// `global`]
     #[arg(long, value_name = "DIR|URL")]
-    pub(crate) to: String,
+    pub(crate) to: Option<String>,
     /// Go on while the job runs: wait for new checkpoints, and try again whatever fails
     #[arg(long)]
     pub(crate) follow: bool,
@@ -22,12 +23,16 @@ pub(crate) struct DrainArgs {
     /// Every Nth checkpoint, the older ones too [default: the newest, as often as bandwidth allows]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) every: Option<u64>,
+    /// Checkpoints kept there, older ones go; 0 keeps all [default: the setting `keep_global`]
+    #[arg(long, value_name = "N")]
+    pub(crate) keep: Option<u32>,
     /// Send at most so much, such as 200MB/s
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub(crate) rate: Option<u64>,
-    /// Compress on the way: none, lz4, zstd:LEVEL, deflate:LEVEL
+    /// Compress on the way: auto (per block, what arrives soonest), none, lz4, zstd:LEVEL,
+    /// deflate:LEVEL
     #[arg(long, value_name = "CODEC", default_value = "zstd:1")]
-    pub(crate) codec: CodecSpec,
+    pub(crate) codec: CodecChoice,
     /// Threads that read and compress [default: the setting `threads`]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) threads: Option<u32>,
@@ -42,9 +47,9 @@ pub(crate) struct DrainArgs {
 /// Arguments of `fetch`.
 #[derive(Args)]
 pub(crate) struct FetchArgs {
-    /// Where from: what checkpoints were drained to
+    /// Where from: what checkpoints were drained to [default: the setting `global`]
     #[arg(long, value_name = "DIR|URL")]
-    pub(crate) from: String,
+    pub(crate) from: Option<String>,
     /// Which checkpoint; the newest if left out
     pub(crate) version: Option<u64>,
 }

@@ -185,6 +185,9 @@ pub(crate) struct PruneArgs {
     /// Keep this checkpoint in any case (may be given several times)
     #[arg(long, value_name = "VERSION")]
     pub(crate) keep_version: Vec<u64>,
+    /// Keep one of so many, by their order of commit [default: the setting `keep_every`]
+    #[arg(long, value_name = "K")]
+    pub(crate) keep_every: Option<u64>,
     /// Give up checkpoints whose manifests are damaged, and free what only they may have needed
     #[arg(long)]
     pub(crate) damaged: bool,

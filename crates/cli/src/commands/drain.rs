@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use standfast::{Kind, human_bytes, location};
 use standfast_drain::policy::Policy;
-use standfast_drain::{Carried, Drain, Encoding, Error, Event, Flow, Progress, Until};
+use standfast_drain::{Carried, Drain, Encoding, Error, Event, Flow, Progress, Retention, Until};
 use standfast_reduce::FilterChoice;
 use standfast_store::Store;
 
@@ -30,7 +30,12 @@ const TRIES: u32 = 5;
 pub(crate) fn drain(global: &Global, args: &DrainArgs, output: &Output) -> Result<ExitCode> {
     let job = place::open(global)?;
     give_way(args)?;
-    let target = target(&args.to, &job.config)?;
+    let to = args.to.as_deref().unwrap_or(&job.config.global);
+    if to.is_empty() {
+        return Err(Failure::new(Kind::Invalid, "nobody says where to drain to")
+            .advise("give --to, or set global"));
+    }
+    let target = target(to, &job.config)?;
     interrupt::listen();
     let encoding = Encoding {
         codec: args.codec,
@@ -41,7 +46,11 @@ pub(crate) fn drain(global: &Global, args: &DrainArgs, output: &Output) -> Resul
     let flow = Flow::new(&*job.store, interrupt::requested(), &progress)
         .rate(args.rate)
         .deadline(args.deadline.map(|time| Instant::now() + time));
-    let drain = Drain::open(&*job.store, &*target, encoding)?;
+    let retention = Retention {
+        newest: args.keep.unwrap_or(job.config.keep_global) as usize,
+        every: job.config.keep_every,
+    };
+    let drain = Drain::open(&*job.store, &*target, encoding)?.keeping(retention);
     let policy = args.every.map_or(Policy::Newest, Policy::Every);
     let until = Until { policy, follow: args.follow, tries: TRIES };
     let mut log = Log::new(output, &progress);
@@ -64,12 +73,13 @@ pub(crate) fn drain(global: &Global, args: &DrainArgs, output: &Output) -> Resul
 /// Brings a checkpoint back from global storage.
 pub(crate) fn fetch(global: &Global, args: &FetchArgs, output: &Output) -> Result<ExitCode> {
     let loaded = place::load(global)?;
-    let source = Global {
-        store: Some(args.from.clone()),
-        stores: Vec::new(),
-        job: global.job.clone(),
-        ..*global
-    };
+    let from = args.from.clone().unwrap_or_else(|| loaded.config.global.clone());
+    if from.is_empty() {
+        return Err(Failure::new(Kind::Invalid, "nobody says where to fetch from")
+            .advise("give --from, or set global"));
+    }
+    let source =
+        Global { store: Some(from), stores: Vec::new(), job: global.job.clone(), ..*global };
     let source = place::open(&source)?;
     let config = standfast::config::Config { job: source.name.clone(), ..loaded.config };
     let local = location::open_job(&config)?;

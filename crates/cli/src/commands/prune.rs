@@ -65,7 +65,11 @@ fn keep(job: &OpenJob, inventory: &Inventory, args: &PruneArgs) -> Result<Keep> 
         inventory.checkpoint(*version)?;
     }
     let newest = args.keep.unwrap_or(job.config.keep) as usize;
-    let mut keep = Keep { newest, versions, drop_damaged: args.damaged, ..Keep::default() };
+    let every = args.keep_every.unwrap_or(job.config.keep_every);
+    let drop_damaged = args.damaged;
+    let mut keep = Keep { newest, versions, every, drop_damaged, ..Keep::default() };
+    // Never the only one that can be restarted from.
+    keep.versions.extend(prune::newest_whole(inventory, &job.store.list("")?));
     keep.versions.extend(prune::kept_by_others(&*job.store, inventory, &keep));
     Ok(keep)
 }

@@ -110,6 +110,11 @@ impl Capturer {
         }
     }
 
+    /// The settings.
+    pub(crate) fn config(&self) -> &Config {
+        &self.config
+    }
+
     /// Takes in what a committed checkpoint of all ranks needs, what pruning removed, and where
     /// the agent has put the streams of all ranks.
     pub(crate) fn committed(

@@ -27,7 +27,6 @@ use std::time::Instant;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use standfast_agent::StreamPlace;
-use standfast_commit::prune::Keep;
 use standfast_commit::{Part, Published, Publisher, Unpublished, failpoint, refresh};
 use standfast_format::{Level, RegionImage, SegmentId, SegmentRef, Stats, Tally, Version};
 use standfast_restart::Inventory;
@@ -418,7 +417,7 @@ impl CommitSettings {
     ) -> Result<(Vec<SegmentId>, Vec<String>)> {
         let manifest = inventory.checkpoint(version)?;
         let notes = self.stores.spread(team, &*self.publisher.store, manifest)?;
-        let keep = Keep { newest: self.publisher.keep as usize, ..Keep::default() };
+        let keep = self.publisher.keep();
         let beyond = keep.newest != 0 && inventory.checkpoints.len() > keep.newest;
         // A store that does not know the new one keeps what it has.
         if !notes.is_empty() || !(beyond || replaced) {

@@ -122,6 +122,15 @@ pub enum Interval {
     Every(TimeSpan),
 }
 
+/// What a checkpoint does for which a bounded local store has no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhenFull {
+    /// It fails, before anything of the program is touched.
+    Error,
+    /// It waits for whoever holds what could go.
+    Wait,
+}
+
 /// Whether shards of checkpoints are kept on other nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ring {
@@ -188,6 +197,14 @@ pub struct Config {
     pub io_threads: usize,
     /// Checkpoints kept; 0: all.
     pub keep: u32,
+    /// Checkpoints kept in global storage; 0: all.
+    pub keep_global: u32,
+    /// Every so many checkpoints one is kept for ever; 0: none.
+    pub keep_every: u64,
+    /// What the local store may take; 0: what there is.
+    pub local_bytes: ByteSize,
+    /// What happens when nothing in it can go.
+    pub when_full: WhenFull,
     /// Where checkpoints are drained to, and read from when nothing nearer has them; empty: nowhere.
     pub global: String,
     /// Whether shards of checkpoints are kept on other nodes.
@@ -263,6 +280,7 @@ const WRITES: Words<Write> = &[
     ("wag", Write::Wag),
     ("wag-dbi", Write::WagDbi),
 ];
+const WHEN_FULLS: Words<WhenFull> = &[("error", WhenFull::Error), ("wait", WhenFull::Wait)];
 const IOS: Words<Io> = &[("auto", Io::Auto), ("direct", Io::Direct), ("buffered", Io::Buffered)];
 
 /// A number of members or shards.
@@ -522,6 +540,34 @@ pub const KEYS: &[Key] = &[
         show: |config| config.keep.to_string(),
     },
     Key {
+        name: "keep_global",
+        help: "Checkpoints kept in global storage; older ones are pruned there when one has arrived; 0 keeps all",
+        default: "0",
+        set: |config, text| number(&mut config.keep_global, text, 0, u32::MAX),
+        show: |config| config.keep_global.to_string(),
+    },
+    Key {
+        name: "keep_every",
+        help: "Of so many checkpoints one stays for ever: in global storage, or in the store where there is none; 0: none does",
+        default: "0",
+        set: |config, text| number(&mut config.keep_every, text, 0, u64::MAX),
+        show: |config| config.keep_every.to_string(),
+    },
+    Key {
+        name: "local_bytes",
+        help: "What the store of a node may take: before a checkpoint the oldest ones make room for all protected memory; 0: no bound",
+        default: "0",
+        set: |config, text| assign(&mut config.local_bytes, text),
+        show: |config| config.local_bytes.to_string(),
+    },
+    Key {
+        name: "when_full",
+        help: "When nothing can make room: error (the checkpoint fails before memory is touched), wait (for a drain or a reader that holds what could go)",
+        default: "error",
+        set: |config, text| word(&mut config.when_full, WHEN_FULLS, text),
+        show: |config| word_of(config.when_full, WHEN_FULLS),
+    },
+    Key {
         name: "global",
         help: "Global storage, a directory or s3://bucket/prefix: where checkpoints are drained to, and where a restart finds them when nothing nearer has them; empty: none",
         default: "",
@@ -673,6 +719,10 @@ impl Default for Config {
             io: Io::Auto,
             io_threads: 1,
             keep: 0,
+            keep_global: 0,
+            keep_every: 0,
+            local_bytes: ByteSize(0),
+            when_full: WhenFull::Error,
             global: String::new(),
             ring: Ring::Off,
             ring_group: 1,

@@ -1,6 +1,7 @@
 //! Jobs whose nodes have stores of their own: one checkpoint over all of them, and ranks that come
 //! back elsewhere.
 
+mod global;
 mod losses;
 mod ring;
 mod world;

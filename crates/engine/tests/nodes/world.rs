@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use standfast::config::Loaded;
-use standfast::{Job, Level, Protected, Result, Version};
+use standfast::{Job, Level, Protected, Restarted, Result, Version};
 use standfast_comm::{Comm, run_threads};
 use standfast_store::{MemoryStore, Store};
 use standfast_testkit::FaultyStore;
@@ -128,15 +128,20 @@ impl Member {
     }
 
     pub(crate) fn restart(&self) -> Result<u64> {
-        Ok(self.restart_with_notes()?.0)
+        Ok(self.come_back()?.version.0)
     }
 
     pub(crate) fn restart_with_notes(&self) -> Result<(u64, Vec<String>)> {
+        let restarted = self.come_back()?;
+        Ok((restarted.version.0, restarted.notes))
+    }
+
+    /// Restarts and checks every byte.
+    pub(crate) fn come_back(&self) -> Result<Restarted> {
         self.field.write().fill(0xdead);
         let restarted = self.job.restart(None)?;
-        let step = restarted.version.0;
-        let expected = contents(self.rank, step);
+        let expected = contents(self.rank, restarted.version.0);
         assert!(self.field.read()[..] == expected[..], "rank {}: wrong data", self.rank);
-        Ok((step, restarted.notes))
+        Ok(restarted)
     }
 }

@@ -1,4 +1,5 @@
-//! Locks as objects: whoever creates the object first holds the lock.
+//! Locks as objects: whoever creates the object first holds the lock, for as long as it keeps it
+//! fresh.
 //!
 //! ```text
 //! lock.reader.exclusive    created only if absent: the one that prunes
@@ -7,19 +8,50 @@
 //! and so on for every place. Each writes its object first and looks for the other sort's
 //! afterwards, so of two that come at once at least one sees the other and steps back; both may.
 //!
-//! Unlike flock, nothing removes the object of a holder that died. Guessing by age would one day
-//! remove a living one's, so the message says what to remove and a person decides.
+//! Unlike flock, nothing removes the object of a holder that died. So a holder writes its object
+//! again and again ([`Lease::beat`]), and one that was not written for [`Lease::time`] counts as
+//! left behind: whoever finds it in its way removes it. Ages are told by the service's own clock:
+//! an object that was just written tells what time it is there.
+//!
+//! A holder that cannot reach the service for that long, or is stopped, loses its lock without
+//! knowing. What locks guard is safe all the same against anything but a prune in that time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use object_store::{ObjectStoreExt, PutMode};
+use object_store::path::Path;
+use object_store::{ObjectMeta, ObjectStore as Client, ObjectStoreExt, PutMode, PutPayload};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 
 use super::Service;
 use crate::contract::{Lock, LockGuard};
 use crate::error::{Error, Result};
 use crate::holder;
+
+/// How long a lock counts without its holder.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lease {
+    /// From the last time it was written.
+    pub(super) time: Duration,
+    /// How often its holder writes it.
+    pub(super) beat: Duration,
+}
+
+impl Default for Lease {
+    fn default() -> Self {
+        Self { time: Duration::from_secs(30), beat: Duration::from_secs(6) }
+    }
+}
+
+impl Lease {
+    /// Whether a lock was left behind, by the time of an object that was written just now.
+    fn is_over(self, lock: &ObjectMeta, now: &ObjectMeta) -> bool {
+        let age = now.last_modified.signed_duration_since(lock.last_modified);
+        age.to_std().is_ok_and(|age| age > self.time)
+    }
+}
 
 pub(super) fn take(service: &Arc<Service>, lock: Lock) -> Result<LockGuard> {
     if matches!(lock, Lock::Busy | Lock::Idle) {
@@ -27,24 +59,76 @@ pub(super) fn take(service: &Arc<Service>, lock: Lock) -> Result<LockGuard> {
     }
     let exclusive = format!("{}.exclusive", lock.place());
     let shared = format!("{}.shared", lock.place());
-    if lock.is_shared() {
-        let held = Held::create(service, lock, format!("{shared}/{}", unique()))?;
-        if holder_of(service, &exclusive)?.is_some() {
-            return Err(locked(service, lock, &exclusive));
+    let held = match lock.is_shared() {
+        true => {
+            let held = Held::create(service, lock, format!("{shared}/{}", unique()))?;
+            if let Some(other) = meta(service, &exclusive)? {
+                step_over(service, lock, &held.object, &other)?;
+            }
+            held
         }
-        return Ok(LockGuard::new(lock, held));
-    }
-    let held = Held::create(service, lock, exclusive)?;
-    if let Some(other) = service.list(&shared)?.first() {
-        return Err(locked(service, lock, &other.name));
-    }
+        false => {
+            let held = match Held::create(service, lock, exclusive.clone()) {
+                Err(error @ Error::Locked { .. }) => {
+                    take_over(service, lock, &exclusive).map_err(|still| still.unwrap_or(error))?
+                }
+                created => created?,
+            };
+            for other in below(service, &shared)? {
+                step_over(service, lock, &held.object, &other)?;
+            }
+            held
+        }
+    };
     Ok(LockGuard::new(lock, held))
 }
 
-/// The object that is the lock; dropping it removes the object.
+/// Removes a lock that was left behind; an error if it was not. `own` was written just now.
+fn step_over(service: &Service, lock: Lock, own: &str, other: &ObjectMeta) -> Result<()> {
+    let object = service.name_of(&other.location);
+    let now = meta(service, own)?;
+    if !now.is_some_and(|now| service.lease.is_over(other, &now)) {
+        return Err(locked(service, lock, &object));
+    }
+    match service.remove(&object) {
+        Err(Error::Missing { .. }) => Ok(()),
+        removed => removed,
+    }
+}
+
+/// Takes an exclusive lock that was left behind. `Err(None)`: it was not.
+fn take_over(
+    service: &Arc<Service>,
+    lock: Lock,
+    exclusive: &str,
+) -> std::result::Result<Held, Option<Error>> {
+    let text = holder_of(service, exclusive)?;
+    // An object that only tells the time.
+    let probe = Held::create(service, lock, format!("{}.probe/{}", lock.place(), unique()))?;
+    if let Some(other) = meta(service, exclusive)? {
+        let now = meta(service, &probe.object)?;
+        if !now.is_some_and(|now| service.lease.is_over(&other, &now)) {
+            return Err(None);
+        }
+        // Another may have been faster, and what is there now is its own.
+        if holder_of(service, exclusive)? != text {
+            return Err(None);
+        }
+        match service.remove(exclusive) {
+            Ok(()) | Err(Error::Missing { .. }) => {}
+            Err(error) => return Err(Some(error)),
+        }
+    }
+    Ok(Held::create(service, lock, exclusive.to_owned())?)
+}
+
+/// The object that is the lock, kept fresh; dropping it removes the object.
 struct Held {
     service: Arc<Service>,
     object: String,
+    /// Dropped to end the beating.
+    stop: Option<oneshot::Sender<()>>,
+    beating: Option<JoinHandle<()>>,
 }
 
 impl Held {
@@ -61,15 +145,73 @@ impl Held {
             }
             Err(error) => return Err(error),
         }
-        Ok(Held { service: service.clone(), object })
+        let (stop, stopped) = oneshot::channel();
+        let (client, path) = (service.client.clone(), service.path(&object));
+        let beating = service.bridge.spawn(beat(client, path, text, service.lease.beat, stopped));
+        let (stop, beating) = (Some(stop), Some(beating));
+        Ok(Held { service: service.clone(), object, stop, beating })
+    }
+}
+
+/// Writes a lock again and again, as long as it is the own one. What fails is tried next time.
+async fn beat(
+    client: Arc<dyn Client>,
+    path: Path,
+    text: String,
+    every: Duration,
+    mut stopped: oneshot::Receiver<()>,
+) {
+    while tokio::time::timeout(every, &mut stopped).await.is_err() {
+        let own = match client.get_range(&path, 0..holder::HOLDER_BYTES_MAX as u64).await {
+            Ok(found) => found.as_ref() == text.as_bytes(),
+            // Taken away, by somebody who believed its holder dead.
+            Err(object_store::Error::NotFound { .. }) => false,
+            Err(_) => continue,
+        };
+        if !own {
+            return;
+        }
+        let _ = client.put(&path, PutPayload::from(text.clone())).await;
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // A failure leaves a lock behind; the next one's message names it.
+        self.stop = None;
+        if let Some(beating) = self.beating.take() {
+            // A beat under way would bring the object back.
+            let _ = self.service.bridge.run(async move {
+                let _ = beating.await;
+                Ok(())
+            });
+        }
+        // A failure leaves a lock behind, which counts until its time is over.
         let _ = self.service.remove(&self.object);
     }
+}
+
+/// A lock's object; `None` if there is none.
+fn meta(service: &Service, object: &str) -> Result<Option<ObjectMeta>> {
+    let (client, path) = (service.client.clone(), service.path(object));
+    let found = service.bridge.run(async move {
+        match client.head(&path).await {
+            Ok(found) => Ok(Some(found)),
+            Err(object_store::Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    });
+    found.map_err(service.failed("look at", object))
+}
+
+/// The locks below a directory.
+fn below(service: &Service, directory: &str) -> Result<Vec<ObjectMeta>> {
+    let (client, path) = (service.client.clone(), service.path(directory));
+    let listed = service.bridge.run(async move {
+        let mut found = client.list_with_delimiter(Some(&path)).await?.objects;
+        found.retain(|object| object.location != path);
+        Ok(found)
+    });
+    listed.map_err(service.failed("list", directory))
 }
 
 /// The text of a lock; `None` if nobody holds it.
@@ -89,7 +231,8 @@ fn locked(service: &Service, lock: Lock, object: &str) -> Error {
     let text = holder_of(service, object).ok().flatten();
     let holder = text.and_then(|text| holder::read_back(&text));
     let holder = holder.unwrap_or_else(|| "another process".to_owned());
-    let holder = format!("{holder}; if that has died, remove {object} there");
+    let seconds = service.lease.time.as_secs();
+    let holder = format!("{holder}; if that has died, its lock ends within {seconds} s");
     Error::Locked { lock, store: service.described.clone(), holder }
 }
 
@@ -99,4 +242,64 @@ fn unique() -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     format!("{now:x}-{:x}-{number:x}", std::process::id())
+}
+
+#[cfg(test)]
+mod tests {
+    use standfast_format::Kind;
+
+    use super::super::ObjectStore;
+    use super::*;
+    use crate::contract::Store;
+
+    fn lease(time_ms: u64, beat_ms: u64) -> ObjectStore {
+        let lease =
+            Lease { time: Duration::from_millis(time_ms), beat: Duration::from_millis(beat_ms) };
+        ObjectStore::in_memory().unwrap().with_lease(lease)
+    }
+
+    /// As if its holder had been killed.
+    fn orphan(store: &ObjectStore, lock: Lock) {
+        let held = store.lock(lock).unwrap();
+        let copy = store.service.list("").unwrap();
+        let texts: Vec<_> = copy
+            .iter()
+            .map(|object| holder_of(&store.service, &object.name).unwrap().unwrap())
+            .collect();
+        drop(held);
+        for (object, text) in copy.iter().zip(texts) {
+            store.service.put(&object.name, text, PutMode::Overwrite).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_lock_outlives_its_killed_holder_for_a_while_only() {
+        for (left, wanted) in [
+            (Lock::Writer, Lock::Writer),
+            (Lock::ReadShared, Lock::ReadExclusive),
+            (Lock::ReadExclusive, Lock::ReadShared),
+            (Lock::Keep(3), Lock::Drop(3)),
+        ] {
+            let store = lease(300, 50);
+            orphan(&store, left);
+            let refused = store.lock(wanted).unwrap_err();
+            assert_eq!(refused.kind(), Kind::Busy, "{left}: {refused}");
+            std::thread::sleep(Duration::from_millis(400));
+            drop(store.lock(wanted).expect("left behind"));
+            assert!(store.service.list("").unwrap().is_empty(), "{left}: all gone");
+        }
+    }
+
+    #[test]
+    fn a_living_holder_keeps_its_lock() {
+        let store = lease(400, 40);
+        let held = store.lock(Lock::Writer).unwrap();
+        let reading = store.lock(Lock::ReadShared).unwrap();
+        std::thread::sleep(Duration::from_millis(1000));
+        assert_eq!(store.lock(Lock::Writer).unwrap_err().kind(), Kind::Busy);
+        assert_eq!(store.lock(Lock::ReadExclusive).unwrap_err().kind(), Kind::Busy);
+        drop((held, reading));
+        drop(store.lock(Lock::Writer).unwrap());
+        drop(store.lock(Lock::ReadExclusive).unwrap());
+    }
 }

@@ -11,7 +11,7 @@
 //! - Uploads that a crash left behind are invisible here but cost money; the client cannot list
 //!   them, so [`discard_unsealed`](Store::discard_unsealed) frees nothing. Give the bucket a
 //!   lifecycle rule that aborts incomplete multipart uploads.
-//! - A lock is an object that a crash leaves behind; the message of the refused one says which.
+//! - A lock is an object that a crash leaves behind; it counts for half a minute more.
 
 mod bridge;
 mod errors;
@@ -31,6 +31,7 @@ use crate::contract::{Lock, LockGuard, ObjectMeta, ObjectReader, ObjectWriter, S
 use crate::error::{Error, Result};
 use crate::name::{check_name, check_prefix, is_valid};
 use bridge::Bridge;
+use lock::Lease;
 
 /// A store behind the `object_store` client.
 #[derive(Clone, Debug)]
@@ -45,6 +46,7 @@ struct Service {
     bridge: Bridge,
     prefix: Path,
     described: String,
+    lease: Lease,
 }
 
 impl ObjectStore {
@@ -85,7 +87,15 @@ impl ObjectStore {
         let prefix = Path::parse(prefix.trim_matches('/')).map_err(|e| refused(described, e))?;
         let bridge = Bridge::start().map_err(|e| refused(described, e))?;
         let described = described.trim_end_matches('/').to_owned();
-        Ok(ObjectStore { service: Arc::new(Service { client, bridge, prefix, described }) })
+        let lease = Lease::default();
+        Ok(ObjectStore { service: Arc::new(Service { client, bridge, prefix, described, lease }) })
+    }
+
+    #[cfg(test)]
+    fn with_lease(self, lease: Lease) -> Self {
+        let mut service = Arc::into_inner(self.service).expect("nobody else has it yet");
+        service.lease = lease;
+        Self { service: Arc::new(service) }
     }
 }
 
@@ -137,15 +147,19 @@ impl Service {
             Ok(found)
         };
         let found = self.bridge.run(walk).map_err(self.failed("list", directory))?;
+        let named = found
+            .into_iter()
+            .map(|object| ObjectMeta { name: self.name_of(&object.location), bytes: object.size });
+        Ok(named.collect())
+    }
+
+    /// The name in this store of what a listing found in it.
+    fn name_of(&self, path: &Path) -> String {
         let skip = match self.prefix.as_ref().len() {
             0 => 0,
             bytes => bytes + 1,
         };
-        let named = found.into_iter().filter_map(|object| {
-            let name = object.location.as_ref().get(skip..)?.to_owned();
-            Some(ObjectMeta { name, bytes: object.size })
-        });
-        Ok(named.collect())
+        path.as_ref().get(skip..).unwrap_or_default().to_owned()
     }
 }
 

@@ -1,0 +1,126 @@
+//! The global level as a job sees it: what is there, and where its own numbers must go on.
+//!
+//! Data: setting `global` -> the first rank looks -> all are told.
+//!
+//! Looking is bounded by the client's patience. Where a nearer level has checkpoints, global storage
+//! that does not answer is a remark; where none has, it is an error: beginning anew because a
+//! network was down would throw away what was reached.
+
+use std::sync::Arc;
+
+use standfast_format::{Kind, Manifest, StoreHeader, Version};
+use standfast_restart::{Inventory, read_header};
+use standfast_store::{Lock, LockGuard, Store};
+
+use crate::checkpoint::told::Holdings;
+use crate::config::Config;
+use crate::error::{Error, Result};
+use crate::location;
+use crate::team::Team;
+
+/// What global storage offers.
+#[derive(Debug, Default)]
+pub(crate) struct Offer {
+    /// Newest first.
+    pub(crate) checkpoints: Vec<Manifest>,
+    /// Manifests there that cannot be read, with the reason.
+    pub(crate) damaged: Vec<(String, String)>,
+    /// Why nobody knows what there is.
+    pub(crate) unknown: Option<String>,
+}
+
+/// The largest numbers that a level has seen: new checkpoints come after them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Floor {
+    pub(crate) version: u64,
+    pub(crate) sequence: u64,
+}
+
+impl Floor {
+    /// Takes in what there is.
+    pub(crate) fn raise(&mut self, checkpoints: &[Manifest]) {
+        for manifest in checkpoints {
+            self.version = self.version.max(manifest.version.0);
+            self.sequence = self.sequence.max(manifest.sequence);
+        }
+    }
+
+    /// The version after all of these.
+    pub(crate) fn next(&self, largest: Option<Version>) -> Version {
+        let largest = largest.map_or(0, |version| version.0).max(self.version);
+        Version(largest.saturating_add(1))
+    }
+}
+
+/// The header of the job in global storage, which a store that is new takes over: then it is the
+/// same job, and what it stores can be drained there.
+pub(crate) fn header(config: &Config) -> Result<Option<StoreHeader>> {
+    let Some(store) = reach(config)? else { return Ok(None) };
+    match read_header(&*store) {
+        Ok(header) => Ok(Some(header)),
+        Err(standfast_restart::Error::NoStore { .. }) => Ok(None),
+        Err(error) => Err(unreachable(config, &error.into())),
+    }
+}
+
+/// Asks global storage, if there is one. `alone`: no nearer level has anything. Collective.
+pub(crate) fn ask(
+    team: &Team,
+    config: &Config,
+    header: &StoreHeader,
+    alone: bool,
+) -> Result<Offer> {
+    if config.global.is_empty() {
+        return Ok(Offer::default());
+    }
+    let first = team.is_first().then(|| look(config, header));
+    let first = first.map(|found| found.map(|found| found.as_ref().map(Holdings::of)));
+    let told = match team.tell(first) {
+        Ok(told) => told,
+        Err(error) if alone => return Err(error),
+        Err(error) => return Ok(Offer { unknown: Some(error.to_string()), ..Offer::default() }),
+    };
+    let Some(told) = told else { return Ok(Offer::default()) };
+    let mut inventory =
+        Inventory { header: header.clone(), checkpoints: Vec::new(), damaged: Vec::new() };
+    told.take_in(&mut inventory);
+    let damaged = inventory.damaged.into_iter();
+    let damaged = damaged
+        .map(|damaged| (format!("{} in global storage", damaged.object), damaged.error.to_string()))
+        .collect();
+    Ok(Offer { checkpoints: inventory.checkpoints, damaged, unknown: None })
+}
+
+/// What is there; `None` if nothing ever was.
+pub(crate) fn look(config: &Config, header: &StoreHeader) -> Result<Option<Inventory>> {
+    let Some(store) = reach(config)? else { return Ok(None) };
+    match Inventory::read(&*store) {
+        Ok(inventory) if inventory.header.id == header.id => Ok(Some(inventory)),
+        Ok(_) => Err(Error::OtherJob { place: store.describe() }),
+        Err(standfast_restart::Error::NoStore { .. }) => Ok(None),
+        Err(error) => Err(unreachable(config, &error.into())),
+    }
+}
+
+fn reach(config: &Config) -> Result<Option<Arc<dyn Store>>> {
+    location::open_global(config).map_err(|error| unreachable(config, &error))
+}
+
+fn unreachable(config: &Config, error: &Error) -> Error {
+    Error::Global { place: config.global.clone(), kind: error.kind(), why: error.to_string() }
+}
+
+/// Opens global storage to read a checkpoint, which is not pruned meanwhile.
+pub(crate) fn open(config: &Config, version: Version) -> Result<(Arc<dyn Store>, LockGuard)> {
+    let store = reach(config)?;
+    let store = store.ok_or_else(|| Error::Config("global: it is not set".into()))?;
+    let lock = match store.lock(Lock::Keep(version.0)) {
+        Ok(lock) => lock,
+        // Who may only read there needs no leave; nor does a reader wait for a prune that asks.
+        Err(error) if matches!(error.kind(), Kind::Denied | Kind::Busy) => {
+            LockGuard::new(Lock::Keep(version.0), ())
+        }
+        Err(error) => return Err(unreachable(config, &error.into())),
+    };
+    Ok((store, lock))
+}

@@ -1,0 +1,204 @@
+//! Filling memory from a checkpoint before a restart returns, from the nearest level of each part.
+//!
+//! ```text
+//! what the nodes hold -> ring: lost files made again -> what they hold now -> plan
+//!   -> images -> segments opened where they lie -> references proven -> pages exchanged, read, checked
+//! ```
+//! Ranks hand each other the pages that they keep for others; a segment of global storage is read
+//! by the rank that wrote it. Several threads of each rank read stretches of segments, decode and
+//! check them: while some wait for bytes, the others decompress what has come.
+//!
+//! A plan that fails because something near is damaged gives way to another in which everything
+//! comes from global storage.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use standfast_format::{Image, Kind, Manifest, SegmentRef};
+use standfast_restart::{MemorySink, Rebuild, read_image};
+use standfast_store::{LockGuard, Store};
+
+use crate::config;
+use crate::device::RegionSink;
+use crate::error::{Error, Result};
+use crate::exchange::{Exchange, Source};
+use crate::global;
+use crate::job::{Core, Job};
+use crate::restart::{Back, check_fit, check_ranks, passable, unclaimed};
+use crate::ring;
+use crate::sources::{self, Found, Held, Plan};
+use crate::stores::Holders;
+
+/// Global storage, where a plan needs it.
+type Away = Option<(Arc<dyn Store>, LockGuard)>;
+
+impl Job {
+    /// Fills memory before it returns. Collective.
+    pub(crate) fn read_back_eagerly(&self, core: &mut Core, found: &Found) -> Result<Back> {
+        // The same on all ranks.
+        check_ranks(found.manifest(), core.team.size())?;
+        let Some(local) = &found.local else { return self.read_planned(core, found, None) };
+        let mut notes = Vec::new();
+        let looks = found.global.is_some();
+        let before = self.held(core, local, looks)?;
+        match ring::rebuild(&core.team, &*self.store, &self.stores, local) {
+            Ok(rebuilt) => notes.extend(rebuilt.notes()),
+            Err(error) if looks && error.kind() != Kind::Bug => {
+                notes.push(format!("the ring did not help: {error}"));
+            }
+            Err(error) => return Err(error),
+        }
+        let near = self.read_planned(core, found, Some(before));
+        let mut back = match near {
+            Err(error) if looks && passable(&core.team, &error)? => {
+                core.distrust(local);
+                notes.push(format!("everything from global storage: {error}"));
+                let far = Found { local: None, ..found.clone() };
+                self.read_planned(core, &far, None)?
+            }
+            near => near?,
+        };
+        back.notes.extend(notes);
+        Ok(back)
+    }
+
+    /// What the nodes hold of a checkpoint; everything, if nobody has looked.
+    fn held(&self, core: &Core, local: &Manifest, looks: bool) -> Result<Held> {
+        if self.stores.are_one() && !looks {
+            return Ok(Held::all(local));
+        }
+        Ok(self.stores.holders(&core.team, &*self.store, local, looks)?.held())
+    }
+
+    /// Makes a plan and carries it out. `before`: what the nodes held before the ring was asked;
+    /// `None` if they are not asked at all.
+    fn read_planned(&self, core: &mut Core, found: &Found, before: Option<Held>) -> Result<Back> {
+        let looks = found.local.is_some() && found.global.is_some();
+        let team = &core.team;
+        let holders = self.stores.holders(team, &*self.store, found.manifest(), looks)?;
+        let plan = match (&found.local, &before) {
+            (Some(local), Some(before)) => {
+                let unasked = self.stores.are_one() && !looks;
+                let now = if unasked { Held::all(local) } else { holders.held() };
+                sources::plan(found, before, &now)
+            }
+            _ => sources::plan(found, &Held::default(), &Held::default()),
+        };
+        let away = plan
+            .needs_global()
+            .then(|| global::open(&self.config().config, found.manifest().version));
+        let away: Away = team.agree(away.transpose())?;
+        let rebuild = self.fill(core, found, &plan, &holders, &away)?;
+        let unclaimed = unclaimed(core, &rebuild);
+        if plan.needs_global() {
+            // No node has these segments: later checkpoints must not refer to them.
+            core.distrust_segments(plan.away());
+        } else if self.config().config.ring == config::Ring::Auto
+            && !holders.are_at_home(found.manifest())
+        {
+            // Shards are made of what a rank's own store has: the next checkpoint leans on nothing
+            // that lies elsewhere.
+            core.distrust(found.manifest());
+        } else {
+            core.restored(rebuild);
+        }
+        let notes = match plan.levels.iter().all(|level| *level == standfast_format::Level::Local) {
+            true => Vec::new(),
+            false => vec![plan.describe()],
+        };
+        Ok(Back { unclaimed, notes, levels: plan.levels })
+    }
+
+    /// Opens what the plan says, proves it and fills memory.
+    fn fill(
+        &self,
+        core: &Core,
+        found: &Found,
+        plan: &Plan,
+        holders: &Holders<'_>,
+        away: &Away,
+    ) -> Result<Rebuild> {
+        let team = &core.team;
+        let (rank, size) = (team.rank(), team.size());
+        let threads = self.restart_threads(size);
+        let image = self.planned_image(core, found, plan, holders, away)?;
+        let store_of = |segment: &SegmentRef| -> &dyn Store {
+            match away {
+                Some((global, _)) if plan.is_away(segment) => &**global,
+                _ => &*self.store,
+            }
+        };
+        let owner_of = |segment: &SegmentRef| match plan.is_away(segment) {
+            true => holders.reader_of_global(segment),
+            false => holders.reader_of(segment),
+        };
+        let opened = || {
+            let image = image?;
+            check_fit(core, &image)?;
+            let is_own = |segment: &SegmentRef| owner_of(segment) == rank.0 as usize;
+            let own = |segment: &SegmentRef| is_own(segment).then(|| store_of(segment));
+            Ok(Rebuild::open_sharing(&self.header, image, threads, own)?)
+        };
+        let unproven = team.agree(opened())?;
+        let (hash, page_bytes) = (unproven.image().hash, unproven.image().page_bytes);
+        let source =
+            Source { store_of: &store_of, header: &self.header, hash, page_bytes, threads };
+        let mut exchange = match size {
+            1 => None,
+            _ => Some(Exchange::start(team, source, &unproven, owner_of)?),
+        };
+        let hashes = exchange.as_ref().map_or(Ok(Vec::new()), Exchange::hashes);
+        let proven = hashes.and_then(|hashes| Ok(unproven.prove(hashes)?));
+        let served = exchange.as_ref().map_or(Ok(()), Exchange::check);
+        let rebuild = team.agree(served.and(proven))?;
+        let regions = &rebuild.image().regions;
+        let destinations = regions
+            .iter()
+            .map(|region| {
+                let own = core.regions.get(&region.name)?;
+                // SAFETY: `protect` obliges raw regions to be left alone during this call, and
+                // the cells of safe regions are held for writing.
+                Some(unsafe { own.memory_mut() })
+            })
+            .collect();
+        let wanted: Vec<bool> =
+            regions.iter().map(|region| core.regions.get(&region.name).is_some()).collect();
+        let sink = RegionSink::new(MemorySink::new(destinations), core, regions);
+        let sink = team.agree(sink)?;
+        let fetched = match &mut exchange {
+            Some(exchange) => exchange.pages(&rebuild, &sink, |region| wanted[region]),
+            None => Ok(()),
+        };
+        let own = rebuild
+            .rebuild(&sink, |region| wanted[region], &AtomicU64::new(0))
+            .map_err(Error::from);
+        team.agree(own.and(fetched).and(sink.finish()))?;
+        drop(sink);
+        drop(exchange);
+        Ok(rebuild)
+    }
+
+    /// This rank's image from where the plan says. Fails at once only when ranks cannot talk.
+    fn planned_image(
+        &self,
+        core: &Core,
+        found: &Found,
+        plan: &Plan,
+        holders: &Holders<'_>,
+        away: &Away,
+    ) -> Result<Result<Image>> {
+        let team = &core.team;
+        let near = match &found.local {
+            Some(local) => Some(holders.image(team, &*self.store, local)?),
+            None => None,
+        };
+        let image = match (near, away, &found.global) {
+            (_, Some((store, _)), Some(global)) if plan.is_image_away(team.rank()) => {
+                read_image(&**store, global, team.rank()).map_err(Error::from)
+            }
+            (Some(near), ..) => near,
+            (None, ..) => unreachable!("what no node has comes from global storage"),
+        };
+        Ok(image.map(|image| plan.resolve(image)))
+    }
+}

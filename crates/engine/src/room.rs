@@ -1,0 +1,98 @@
+//! Room for the next checkpoint in a bounded local store: a ring whose oldest entries make way.
+//!
+//! Data: the bound, what the store holds, what all its ranks protect -> the oldest checkpoints go, one
+//! after the other, until the next one fits whatever it turns out to need.
+//!
+//! Who stays: the newest one, until there is a newer; what somebody reads or drains; segments that
+//! newer checkpoints refer to. If there is no room then, nothing of the program has been touched: the
+//! call fails, or waits until a drain or a reader lets go.
+//!
+//! All of it is collective.
+
+use std::time::Duration;
+
+use standfast_format::SegmentId;
+use standfast_restart::Inventory;
+use standfast_store::Store;
+
+use crate::config::{Config, WhenFull};
+use crate::error::{Error, Result};
+use crate::prune::Keep;
+use crate::stores::Stores;
+use crate::team::Team;
+
+/// How often somebody who waits looks again.
+const LOOK: Duration = Duration::from_millis(100);
+/// Images and indexes take less than this share of the pages.
+const METADATA_SHARE: u64 = 64;
+
+/// What a store would need beyond its bound.
+struct Lack {
+    bytes: u64,
+    used: u64,
+    need: u64,
+}
+
+/// Makes room for a checkpoint of so many protected bytes of this rank; returns the segments that
+/// are gone.
+pub(crate) fn make(
+    team: &Team,
+    store: &dyn Store,
+    stores: &Stores,
+    config: &Config,
+    inventory: &mut Inventory,
+    protected_bytes: u64,
+) -> Result<Vec<SegmentId>> {
+    let bound = config.local_bytes.0;
+    let mut removed = Vec::new();
+    if bound == 0 {
+        return Ok(removed);
+    }
+    let protected = team.gather_all(Ok(protected_bytes))?;
+    loop {
+        let mut kept = inventory.checkpoints.len();
+        loop {
+            let lack = lack(team, store, stores, &protected, bound)?;
+            if lack.bytes == 0 {
+                return Ok(removed);
+            }
+            if kept <= 1 {
+                refuse(config, inventory, lack)?;
+                break;
+            }
+            kept -= 1;
+            let keep = Keep { newest: kept, ..Keep::default() };
+            removed.extend(stores.prune(team, store, keep, inventory)?.0);
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// What the fullest store lacks; the same on all ranks.
+fn lack(
+    team: &Team,
+    store: &dyn Store,
+    stores: &Stores,
+    protected: &[u64],
+    bound: u64,
+) -> Result<Lack> {
+    let own = stores.lead(|| {
+        let used = store.list("")?.iter().map(|object| object.bytes).sum::<u64>();
+        let ranks = protected.iter().enumerate().filter(|(rank, _)| stores.is_here(*rank));
+        let pages = ranks.map(|(_, bytes)| bytes).sum::<u64>();
+        let need = pages.saturating_add(pages / METADATA_SHARE);
+        Ok((used.saturating_add(need).saturating_sub(bound), used, need))
+    });
+    let all = team.gather_all(own)?;
+    let fullest = all.into_iter().flatten().max().unwrap_or_default();
+    Ok(Lack { bytes: fullest.0, used: fullest.1, need: fullest.2 })
+}
+
+/// An error, unless waiting is wanted and may help: somebody holds what could go.
+fn refuse(config: &Config, inventory: &Inventory, lack: Lack) -> Result<()> {
+    if config.when_full == WhenFull::Wait && inventory.checkpoints.len() > 1 {
+        return Ok(());
+    }
+    let Lack { used, need, .. } = lack;
+    Err(Error::NoRoom { bound: config.local_bytes.0, used, need })
+}

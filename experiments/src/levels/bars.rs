@@ -1,0 +1,184 @@
+//! The bars of the global level.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
+
+use anyhow::Context;
+use standfast::{Job, Level};
+use standfast_drain::{Drain, Encoding, Flow, Progress};
+use standfast_measure::{Bar, Better};
+use standfast_reduce::FilterChoice;
+use standfast_restart::{Inventory, MemorySink, Rebuild, read_image};
+use standfast_store::{Options, Store};
+
+use super::kills;
+use super::process::{Process, words};
+use super::program::{JOB, Told};
+use super::slow::Slow;
+
+const LETTER: &str = "F";
+/// Rate of the link in the bars of rates, bytes per second.
+const LINK_BPS: f64 = 60e6;
+/// What is carried over it.
+const CARRY_MIB: usize = 64;
+
+/// Measures the bars, handing each over as soon as it is known.
+pub(crate) fn bars(quick: bool, dir: &Path, mut each: impl FnMut(Bar)) -> anyhow::Result<()> {
+    let cores = std::thread::available_parallelism()?.get();
+    let pairs = if quick { 3 } else { 7 };
+    for (threads, name, goal) in [
+        (cores - 1, "slowdown by a drain beside it, a core free", 0.02),
+        (cores, "slowdown by a drain beside it, no core free", 0.05),
+    ] {
+        if threads == 0 {
+            continue;
+        }
+        let (slowdown, alone_s) = slowdown(dir, threads, pairs)?;
+        each(Bar::new(LETTER, name, slowdown, Better::Lower, goal).ceiling(alone_s, "s alone"));
+    }
+    for codec in ["none", "zstd:1"] {
+        let rates = rates(dir, codec)?;
+        let name = format!("drain rate, codec {codec}, by the link's");
+        let bar = Bar::new(LETTER, name, rates.drained / LINK_BPS, Better::Higher, 0.95);
+        each(bar.ceiling(rates.raw_drained / 1e6, "MB/s before the codec"));
+        let name = format!("recovery from global, codec {codec}, by the link's rate");
+        let bar = Bar::new(LETTER, name, rates.recovered / LINK_BPS, Better::Higher, 0.9);
+        each(bar.ceiling(rates.raw_recovered / 1e6, "MB/s of memory"));
+    }
+    let kills = if quick { 10 } else { 200 };
+    match kills::campaign(kills, 7)? {
+        None => eprintln!("the kills are left out: no S3 server (scripts/deps.sh test)"),
+        Some(seen) => {
+            let name = format!("{kills} kills of program, drain and S3 server: broken or wrong");
+            let bad = seen.broken as f64 + f64::from(seen.wrong);
+            each(Bar::new(LETTER, name, bad, Better::Lower, 0.0));
+            let name = format!("{kills} kills: the newest checkpoint arrives in the end");
+            each(Bar::new(LETTER, name, f64::from(u8::from(seen.complete)), Better::Higher, 1.0));
+        }
+    }
+    Ok(())
+}
+
+/// Median of the time with a drain by the time without, in pairs, less one; and the time without.
+fn slowdown(dir: &Path, threads: usize, pairs: usize) -> anyhow::Result<(f64, f64)> {
+    let (mut ratios, mut alone) = (Vec::new(), Vec::new());
+    for _ in 0..pairs {
+        let without = program_s(dir, threads, false)?;
+        ratios.push(program_s(dir, threads, true)? / without - 1.0);
+        alone.push(without);
+    }
+    ratios.sort_by(f64::total_cmp);
+    alone.sort_by(f64::total_cmp);
+    Ok((ratios[pairs / 2], alone[pairs / 2]))
+}
+
+/// How long a program with periodic checkpoints takes.
+fn program_s(dir: &Path, threads: usize, drained: bool) -> anyhow::Result<f64> {
+    let home = tempfile::tempdir_in(dir)?;
+    let (store, target) = (home.path().join("local"), home.path().join("global"));
+    let (store, target) = (store.display(), target.display());
+    let own = words(&[
+        &"levels-program",
+        &"--store",
+        &store,
+        &"--mib",
+        &32,
+        &"--steps",
+        &(24 * threads),
+        &"--every",
+        &(6 * threads),
+        &"--threads",
+        &threads,
+    ]);
+    let beside = words(&[
+        &"levels-drain",
+        &"--store",
+        &store,
+        &"--follow",
+        &"--rate",
+        &20e6,
+        &"--target",
+        &target,
+    ]);
+    let drain = drained.then(|| Process::start(&beside, &[])).transpose()?;
+    let told = Process::start(&own, &[])?.wait()?;
+    let arrived = drain.map_or(Vec::new(), Process::kill);
+    anyhow::ensure!(!drained || !arrived.is_empty(), "nothing was drained");
+    let seconds = told.iter().find_map(|line| match line {
+        Told::Done { seconds, .. } => Some(*seconds),
+        _ => None,
+    });
+    seconds.context("the program tells nothing")
+}
+
+/// Bytes per second over the link, compressed and raw, there and back.
+struct Rates {
+    drained: f64,
+    raw_drained: f64,
+    recovered: f64,
+    raw_recovered: f64,
+}
+
+fn rates(dir: &Path, codec: &str) -> anyhow::Result<Rates> {
+    let home = tempfile::tempdir_in(dir)?;
+    let mut memory = pages();
+    let place = home.path().join("local");
+    let job = Job::open(&[("store", &place.to_string_lossy()), ("job", JOB), ("codec", "none")])?;
+    // SAFETY: the memory outlives the job and is not touched meanwhile.
+    unsafe { job.protect("state", memory.as_mut_ptr(), memory.len(), 8) }?;
+    let version = job.checkpoint(None)?;
+    job.wait(version, Level::Local)?;
+    let open = |name: &str| {
+        let place = home.path().join(name).join(JOB);
+        standfast_store::open(&place.to_string_lossy(), &Options::default())
+    };
+    let local = open("local")?;
+    let far: Arc<dyn Store> = Arc::new(Slow::new(open("global")?, LINK_BPS));
+    let threads = std::thread::available_parallelism()?.get();
+    let encoding = Encoding { codec: codec.parse()?, filter: FilterChoice::Auto, threads };
+    let (stop, progress) = (AtomicBool::new(false), Progress::default());
+    let flow = Flow::new(&*local, &stop, &progress);
+    let drain = Drain::open(&*local, &*far, encoding)?;
+    let began = Instant::now();
+    drain.carry(Inventory::read(&*local)?.checkpoint(version)?, &flow)?;
+    let drained_s = began.elapsed().as_secs_f64();
+    let sent = progress.sent.load(Ordering::Relaxed) as f64;
+
+    let inventory = Inventory::read(&*far)?;
+    let manifest = inventory.checkpoint(version)?;
+    let mut back = vec![0; memory.len()];
+    let began = Instant::now();
+    let image = read_image(&*far, manifest, standfast_format::Rank(0))?;
+    let rebuild = Rebuild::open(&*far, &inventory.header, image, 8)?;
+    let sink = MemorySink::new(vec![Some(&mut back[..])]);
+    let rebuilt = rebuild.rebuild(&sink, |_| true, &AtomicU64::new(0));
+    rebuilt.map_err(standfast_restart::Error::from)?;
+    let back_s = began.elapsed().as_secs_f64();
+    drop(sink);
+    anyhow::ensure!(back == memory, "what came back is something else");
+    let stored: u64 = manifest.segments.iter().map(|segment| segment.file_bytes).sum();
+    Ok(Rates {
+        drained: sent / drained_s,
+        raw_drained: memory.len() as f64 / drained_s,
+        recovered: stored as f64 / back_s,
+        raw_recovered: memory.len() as f64 / back_s,
+    })
+}
+
+/// Numbers with as many digits as a measurement has, and some noise.
+fn pages() -> Vec<u8> {
+    let mut random = 1u64;
+    let mut next = || {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        random
+    };
+    let words = (0..CARRY_MIB << 17).map(|at| match at % 4096 < 1024 {
+        true => next(),
+        false => (((at as f64 * 1e-4).sin() * 4096.0).round() / 4096.0).to_bits(),
+    });
+    words.flat_map(u64::to_ne_bytes).collect()
+}

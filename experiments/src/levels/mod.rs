@@ -1,0 +1,10 @@
+//! The global level: checkpoints drained beside a running program, recovery over a slow link, and
+//! what survives when any part of it is killed.
+
+pub(crate) mod bars;
+pub(crate) mod codecs;
+pub(crate) mod kills;
+pub(crate) mod ndp;
+mod process;
+pub(crate) mod program;
+mod slow;
