@@ -194,6 +194,7 @@ mod tests {
             segments: (0..3).map(|at| segment(at as u8, at, file_bytes)).collect(),
             stats: Stats::default(),
             writes: vec![],
+            nodes: vec![],
         }
     }
 
