@@ -5,6 +5,7 @@
 
 mod aggregation;
 mod bars;
+mod campaign;
 mod compare;
 mod dedup;
 mod hosts;
@@ -38,6 +39,8 @@ enum Experiment {
     KillRanks(kill::Args),
     Compare(compare::Args),
     Hosts(hosts::Args),
+    Campaign(campaign::Args),
+    CampaignRank(campaign::rank::Args),
     Aggregation(aggregation::Args),
     AggregationRank(aggregation::rank::Args),
     /// Be the agent of an experiment
@@ -75,6 +78,8 @@ fn main() -> anyhow::Result<ExitCode> {
         Experiment::LevelsProgram(args) => levels::program::run(&args),
         Experiment::LevelsDrain(args) => levels::program::drain(&args),
         Experiment::LevelsVerify(args) => levels::kills::verify(&args),
+        Experiment::Campaign(args) => campaign::run(&args),
+        Experiment::CampaignRank(args) => campaign::rank::run(&args),
         Experiment::MpiRank(args) => mpi::rank::run(&args),
         Experiment::Pipeline(args) => pipeline::run(&args),
         Experiment::Star(args) => ring::star::run(&args),

@@ -41,6 +41,8 @@ struct World {
     mailbox: Mutex<Mailbox>,
     arrived: Condvar,
     made: AtomicU64,
+    /// How long a message may take on its way, in microseconds.
+    delay_us: AtomicU64,
 }
 
 /// One process's end of a communicator.
@@ -77,6 +79,7 @@ impl Processes {
             mailbox: Mutex::default(),
             arrived: Condvar::new(),
             made: AtomicU64::new(1),
+            delay_us: AtomicU64::new(0),
         });
         for (peer, stream) in streams.into_iter().enumerate() {
             let (Some(stream), world) = (stream, Arc::clone(&world)) else { continue };
@@ -89,6 +92,11 @@ impl Processes {
         }
         let members = Arc::new((0..size).collect());
         Ok(Self { world, communicator: 0, members, rank })
+    }
+
+    /// From now on every message that this rank sends takes up to so long, some of them nothing.
+    pub fn set_delay(&self, most: Duration) {
+        self.world.delay_us.store(most.as_micros() as u64, Ordering::SeqCst);
     }
 
     fn world_rank(&self, peer: usize) -> Result<usize> {
@@ -104,6 +112,7 @@ impl Processes {
             self.world.deliver((self.communicator, from, tag), bytes.to_vec());
             return Ok(());
         };
+        self.world.take_time(bytes);
         let mut head = Vec::with_capacity(16);
         head.extend_from_slice(&self.communicator.to_le_bytes());
         head.extend_from_slice(&tag.to_le_bytes());
@@ -149,6 +158,18 @@ impl Processes {
 }
 
 impl World {
+    /// Waits as long as a message is on its way: a time without pattern, decided by its bytes and the
+    /// clock.
+    fn take_time(&self, bytes: &[u8]) {
+        let most = self.delay_us.load(Ordering::SeqCst);
+        if most > 0 {
+            let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+            let mixed = now.map_or(7, |now| u64::from(now.subsec_nanos())) ^ bytes.len() as u64;
+            let share = mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+            std::thread::sleep(Duration::from_micros(most * share >> 32));
+        }
+    }
+
     fn mailbox(&self) -> MutexGuard<'_, Mailbox> {
         self.mailbox.lock().unwrap_or_else(PoisonError::into_inner)
     }
