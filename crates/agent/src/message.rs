@@ -20,7 +20,7 @@ use standfast_format::{AttemptId, HashKind, JobId, Kind, SegmentId, SegmentRef, 
 use crate::status::Status;
 
 /// Version of the protocol; both ends must have the same.
-pub(crate) const PROTOCOL: u32 = 2;
+pub(crate) const PROTOCOL: u32 = 3;
 
 /// A job's session with the agent, known to its ranks only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -67,7 +67,9 @@ pub struct Begin {
     /// The job's place in global storage, where the agent shall drain its checkpoints to; may be
     /// empty.
     pub global: String,
-    /// Of so many one is kept for ever; 0: none.
+    /// Checkpoints kept there; 0: all.
+    pub keep_global: u32,
+    /// Of so many one is kept for ever, in global storage where there is a place; 0: none.
     pub keep_every: u64,
 }
 

@@ -90,8 +90,6 @@ fn begin(
     let place = open_place(config)?;
     standfast_agent::start(&place, &config.agent_command, config.agent_idle.0)?;
     let token = Token(identity::bytes()?);
-    // A checkpoint over several stores cannot be carried from one of them.
-    let is_whole = ranks.len() == job_ranks as usize;
     // What nobody has chosen counts for each rank, as it does where ranks write by themselves.
     let pool_bytes = match loaded.origin("pool") {
         Origin::Default => config.pool.0.saturating_mul(ranks.len() as u64),
@@ -122,11 +120,12 @@ fn begin(
         gpu: config.pipeline == Pipeline::Gpu,
         filter: show("filter"),
         keep: config.keep,
-        global: match config.global.is_empty() || !is_whole {
+        global: match config.global.is_empty() {
             true => String::new(),
             false => location::of_global(config),
         },
-        keep_every: if config.global.is_empty() { config.keep_every } else { 0 },
+        keep_global: config.keep_global,
+        keep_every: config.keep_every,
     };
     Ok((Link::begin(&place, begin, lock, member)?, token))
 }

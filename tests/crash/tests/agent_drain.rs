@@ -16,12 +16,12 @@ const EXE: &str = env!("CARGO_BIN_EXE_crash-rank");
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A job that drains, in a directory of its own.
-fn jobs(dir: &Path) -> Jobs {
+fn jobs(dir: &Path, nodes: usize) -> Jobs {
     let jobs = Jobs {
         dir: dir.to_owned(),
         command: EXE.into(),
         seed: 7,
-        nodes: 1,
+        nodes,
         capture: "stop".into(),
         drains: true,
     };
@@ -34,7 +34,8 @@ fn live_until(jobs: &Jobs, returned: u64) {
     let meeting = tempfile::tempdir().unwrap();
     let start = |rank: usize| -> Child {
         let mut command = Command::new(EXE);
-        command.arg("rank").arg(&jobs.dir).arg(jobs.seed.to_string()).args(["1", "stop"]);
+        command.arg("rank").arg(&jobs.dir).arg(jobs.seed.to_string());
+        command.arg(jobs.nodes.to_string()).arg(&jobs.capture);
         command.arg(meeting.path()).arg(rank.to_string());
         command.stdout(Stdio::piped()).stdin(Stdio::null()).spawn().expect("it can be started")
     };
@@ -77,7 +78,7 @@ fn wait_for(place: &Place, what: &str, is_so: impl Fn(&Status) -> bool) {
 #[test]
 fn the_drain_of_a_killed_job_is_finished() {
     let dir = tempfile::tempdir().unwrap();
-    let jobs = jobs(dir.path());
+    let jobs = jobs(dir.path(), 1);
     live_until(&jobs, 3);
     let place = &jobs.places()[0];
     wait_for(place, "the end of the drain", |status| status.drains.is_empty());
@@ -89,10 +90,26 @@ fn the_drain_of_a_killed_job_is_finished() {
     standfast_agent::stop(place, true).unwrap();
 }
 
+/// No agent has all files: each brings its node's part, and whoever comes last commits.
+#[test]
+fn agents_of_several_nodes_drain_their_parts() {
+    let dir = tempfile::tempdir().unwrap();
+    let jobs = jobs(dir.path(), 2);
+    // The third call returns when the second checkpoint, which was waited for, is committed.
+    live_until(&jobs, 3);
+    for place in &jobs.places() {
+        wait_for(place, "the end of the drain", |status| status.drains.is_empty());
+    }
+    assert!(jobs.check_global(2) >= 2);
+    for place in &jobs.places() {
+        standfast_agent::stop(place, true).unwrap();
+    }
+}
+
 #[test]
 fn an_agent_that_was_killed_leaves_the_drain_to_the_next() {
     let dir = tempfile::tempdir().unwrap();
-    let jobs = jobs(dir.path());
+    let jobs = jobs(dir.path(), 1);
     // Somebody else drains, so it seems: the agent's drain has to wait.
     let store = DirStore::open(jobs.dir.join("store/job"), &Options::default()).unwrap();
     let other = store.lock(Lock::Drain).unwrap();

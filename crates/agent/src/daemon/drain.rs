@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use standfast_drain::policy::Policy;
-use standfast_drain::{Drain, Encoding, Error, Event, Flow, Progress, Until};
+use standfast_drain::{Drain, Encoding, Error, Event, Flow, Progress, Retention, Until};
 use standfast_format::{Kind, Retry, name};
 use standfast_reduce::FilterChoice;
 use standfast_store::{Options, Store, keep_signals_away};
@@ -50,6 +50,9 @@ pub(super) struct Errand {
     pub(super) global: String,
     /// Threads that read and compress.
     pub(super) threads: u32,
+    /// Checkpoints that stay there: so many of the newest (0: all), and one of so many for ever.
+    #[serde(default)]
+    pub(super) keep: (u32, u64),
 }
 
 /// The drains of an agent.
@@ -229,7 +232,7 @@ impl Drains {
     /// Carries what is due now. `seen`: the manifests after the last complete pass; while they are
     /// the same the target need not be asked.
     fn pass(&self, draining: &Draining, seen: &mut Option<Vec<String>>) -> Result<(), Error> {
-        let Errand { store, global, threads } = &draining.errand;
+        let Errand { store, global, threads, keep: (newest, every) } = &draining.errand;
         if !std::path::Path::new(store).is_dir() {
             // Somebody has removed the job; nothing is left to be carried.
             return Ok(());
@@ -246,7 +249,8 @@ impl Drains {
             threads: *threads as usize,
         };
         let flow = Flow::new(&*local, &self.stop, &draining.progress);
-        let drain = Drain::open(&*local, &*target, encoding)?;
+        let retention = Retention { newest: *newest as usize, every: *every };
+        let drain = Drain::open(&*local, &*target, encoding)?.keeping(retention);
         let until = Until { policy: Policy::Newest, follow: false, tries: 0 };
         let ended = drain.run(&until, &flow, &mut |event| self.take(draining, &event));
         draining.told().under_way = None;

@@ -103,7 +103,7 @@ impl Session {
             page_bytes: begin.page_bytes,
             keep: begin.keep,
             node: begin.node.clone(),
-            every: begin.keep_every,
+            every: if begin.global.is_empty() { begin.keep_every } else { 0 },
         };
         let state = State {
             links: HashMap::new(),

@@ -117,6 +117,7 @@ fn wanted(dir: &Path) -> Begin {
         filter: "auto".into(),
         keep: 0,
         global: String::new(),
+        keep_global: 0,
         keep_every: 0,
     }
 }
