@@ -187,6 +187,19 @@ fn attempt_of(object: &str) -> Option<AttemptId> {
     image.or_else(shard).or_else(record).or_else(pledge).or_else(part)
 }
 
+/// Removes an object. If it is gone somebody else was faster; a store that only says so must not
+/// make anybody go on to what the object refers to, so it is asked twice.
+fn remove(store: &dyn Store, object: &ObjectMeta) -> Result<()> {
+    match store.remove(&object.name) {
+        Err(error) if error.kind() == Kind::Missing => {
+            let listed = store.list(&object.name)?;
+            let there = listed.iter().any(|other| other.name == object.name);
+            if there { Err(error.into()) } else { Ok(()) }
+        }
+        removed => Ok(removed?),
+    }
+}
+
 /// Carries a plan out; returns the segments that are gone.
 pub fn execute(store: &dyn Store, plan: &Plan) -> Result<Vec<SegmentId>> {
     let steps = [
@@ -197,11 +210,7 @@ pub fn execute(store: &dyn Store, plan: &Plan) -> Result<Vec<SegmentId>> {
     for (point, objects) in steps {
         for object in objects {
             failpoint::pass(point);
-            match store.remove(&object.name) {
-                // Somebody else was faster.
-                Err(error) if error.kind() == Kind::Missing => {}
-                removed => removed?,
-            }
+            remove(store, object)?;
         }
     }
     Ok(plan.segment_ids().collect())

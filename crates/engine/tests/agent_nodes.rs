@@ -150,8 +150,10 @@ fn each_node_writes_through_its_agent_and_the_ring_follows() {
                     job.wait(Version(step), Level::Ring).unwrap();
                 }
                 let notes = job.report(Version(first + 3)).unwrap().notes;
-                let stopped = |note: &String| note.contains("program stopped");
-                assert!(notes.iter().all(stopped), "{notes:?}");
+                let expected = |note: &String| {
+                    note.contains("program stopped") || note.contains("survives the loss")
+                };
+                assert!(notes.iter().all(expected), "{notes:?}");
                 let kept: Vec<u64> = job.list().iter().map(|one| one.version.0).collect();
                 assert_eq!(kept, [first + 3, first + 2, first + 1]);
                 for step in kept {
@@ -276,7 +278,15 @@ fn a_node_that_loses_its_agent_makes_all_ranks_write_by_themselves() {
             world.stop(1);
         }
         barrier.wait();
-        for step in 3..=5 {
+        // One that has begun before the loss is noticed fails on all ranks, and is taken again.
+        fill(&memory, rank, 3);
+        let version = Some(Version(3));
+        if let Err(error) = job.checkpoint(version) {
+            assert_eq!(error.kind(), standfast::Kind::Transient, "{error}");
+            job.checkpoint(version).unwrap();
+        }
+        job.wait(Version(3), Level::Local).unwrap();
+        for step in 4..=5 {
             checkpoint(&job, &memory, rank, step);
             job.wait(Version(step), Level::Local).unwrap();
         }

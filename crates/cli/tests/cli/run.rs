@@ -163,11 +163,11 @@ fn compile_list(dir: &Path) {
 fn a_preloaded_program_goes_on_from_its_last_checkpoint() {
     let dir = tempfile::tempdir().unwrap();
     compile_list(dir.path());
-    let undisturbed = Command::new("./list").arg("700").current_dir(dir.path()).output().unwrap();
+    let undisturbed = Command::new("./list").arg("1500").current_dir(dir.path()).output().unwrap();
 
     let mut command = standfast(dir.path());
     command.args(["--preload", "--every", "100ms", "--retries", "1", "--library"]).arg(library());
-    let command = command.args(["--", "./list", "700"]).stdout(Stdio::piped());
+    let command = command.args(["--", "./list", "1500"]).stdout(Stdio::piped());
     let child = command.stderr(Stdio::piped()).spawn().unwrap();
     let run = child.id();
     until("a checkpoint", || (checkpoints(dir.path()) > 1).then_some(()));

@@ -158,7 +158,11 @@ fn a_drain_outlives_its_server(world: &World<'_>, server: &mut S3Server) {
     std::thread::sleep(Duration::from_millis(500));
     server.start_again();
     let end = Instant::now() + Duration::from_secs(60);
-    while !world.standfast(&["--store", &world.url, "verify"]).output().unwrap().status.success() {
+    let arrived = || {
+        let listed = world.standfast(&["--store", &world.url, "--json", "ls"]).output().unwrap();
+        String::from_utf8_lossy(&listed.stdout).contains(r#""version":1"#)
+    };
+    while !arrived() {
         assert!(Instant::now() < end, "the checkpoint does not arrive");
         assert!(drain.try_wait().unwrap().is_none(), "the drain has given up");
         std::thread::sleep(Duration::from_millis(200));
@@ -166,5 +170,6 @@ fn a_drain_outlives_its_server(world: &World<'_>, server: &mut S3Server) {
     let pid = rustix::process::Pid::from_raw(drain.id() as i32).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
     assert!(drain.wait().unwrap().success());
+    world.far(&["verify"]);
     world.program("restart fresh 1");
 }
