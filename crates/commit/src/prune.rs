@@ -192,7 +192,8 @@ fn attempt_of(object: &str) -> Option<AttemptId> {
 fn remove(store: &dyn Store, object: &ObjectMeta) -> Result<()> {
     match store.remove(&object.name) {
         Err(error) if error.kind() == Kind::Missing => {
-            let listed = store.list(&object.name)?;
+            let dir = object.name.rsplit_once('/').map_or("", |(dir, _)| dir);
+            let listed = store.list(dir)?;
             let there = listed.iter().any(|other| other.name == object.name);
             if there { Err(error.into()) } else { Ok(()) }
         }
