@@ -1,5 +1,5 @@
-//! What Standfast's tests share: stores that misbehave on purpose, ranks that are processes, and a
-//! real S3 server.
+//! What Standfast's tests share: stores that misbehave on purpose, ranks that are processes, a real S3
+//! server, and libraries that other packages make.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -16,6 +16,7 @@
 //!
 //! Not for production: nothing here is durable or fast.
 
+pub mod built;
 mod faulty;
 mod processes;
 mod s3;

@@ -34,14 +34,9 @@ fn a_program_that_was_not_launched_is_told_that_there_is_none() {
 
 /// libstandfast of the present sources, under the names by which it is linked and loaded.
 fn libstandfast(into: &Path) -> [String; 3] {
-    let deps = std::env::current_exe().unwrap().parent().unwrap().to_owned();
-    let build = deps.parent().unwrap();
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "--locked", "-q", "-p", "standfast-c", "--target-dir"]);
-    cargo.arg(build.parent().unwrap()).current_dir(env!("CARGO_MANIFEST_DIR"));
-    assert!(cargo.status().unwrap().success());
+    let built = standfast_testkit::built::library("standfast-c");
     for name in ["libstandfast.so", "libstandfast.so.0"] {
-        std::os::unix::fs::symlink(build.join("libstandfast_c.so"), into.join(name)).unwrap();
+        std::os::unix::fs::symlink(&built, into.join(name)).unwrap();
     }
     // Cargo's LD_LIBRARY_PATH may have an older copy of the library: this path comes before it.
     let options = format!("-Wl,--disable-new-dtags,-rpath,{}", into.display());

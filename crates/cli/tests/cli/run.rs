@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use standfast::Kind;
@@ -123,31 +123,8 @@ fn a_signal_reaches_a_program_that_listens_and_no_other() {
     assert!(remarks.contains("no handler for USR1"), "{remarks}");
 }
 
-/// When a source below a directory was last changed.
-fn newest(dir: &Path) -> SystemTime {
-    let age = |entry: fs::DirEntry| match entry.file_type().unwrap().is_dir() {
-        true => newest(&entry.path()),
-        false => entry.metadata().unwrap().modified().unwrap(),
-    };
-    let entries = fs::read_dir(dir).unwrap().map(|entry| age(entry.unwrap()));
-    entries.max().unwrap_or(SystemTime::UNIX_EPOCH)
-}
-
-/// The library. Tests of the whole workspace have built it; tests of this package alone have not, and
-/// then it is built now, which takes long because its dependencies are built with other features.
 fn library() -> PathBuf {
-    let dir = assert_cmd::cargo::cargo_bin("standfast").parent().unwrap().to_owned();
-    let built = dir.join("deps/libstandfast_preload.so");
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let changed = ["crates", "bindings"].map(|part| newest(&root.join(part))).into_iter().max();
-    if built.metadata().and_then(|about| about.modified()).ok() > changed {
-        return built;
-    }
-    let mut build = Command::new(env!("CARGO"));
-    build.args(["build", "--locked", "-q", "-p", "standfast-preload"]);
-    build.arg("--target-dir").arg(dir.parent().unwrap());
-    assert!(build.current_dir(env!("CARGO_MANIFEST_DIR")).status().unwrap().success());
-    dir.join("libstandfast_preload.so")
+    standfast_testkit::built::library("standfast-preload")
 }
 
 /// A program that says `begin`, its steps and an answer, and exits with 7.

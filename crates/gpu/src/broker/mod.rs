@@ -6,7 +6,7 @@
 //!          current lane:      up -> codec -> down       <-'   the lanes change places
 //! ```
 //! This is the scheduler of PCCR (Liu et al.): it manages the current and the look-forward buffer
-//! of the device and lets ranks take turns ([`Turns`](crate::turns::Turns)). A node with several
+//! of the device and lets ranks take turns ([`Turns`]). A node with several
 //! devices has a broker for each. Where one process writes for all ranks of a node (the agent), one
 //! broker serves them all; ranks that write for themselves have one each, and the driver shares
 //! the device among them.

@@ -1,5 +1,5 @@
 //! Regions in device memory, as the engine sees them: [`DeviceMemory`] is a
-//! [`Device`](standfast_capture::Device).
+//! [`Device`].
 //!
 //! Data: region -> hashed and listed on the device -> changed pages staged on the device -> what
 //! the catalog does not know is encoded in pieces, two on their way -> pinned memory -> blocks.
