@@ -166,7 +166,7 @@ impl World {
             let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
             let mixed = now.map_or(7, |now| u64::from(now.subsec_nanos())) ^ bytes.len() as u64;
             let share = mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-            std::thread::sleep(Duration::from_micros(most * share >> 32));
+            std::thread::sleep(Duration::from_micros((most * share) >> 32));
         }
     }
 

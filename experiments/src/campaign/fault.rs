@@ -42,9 +42,6 @@ pub(super) enum Kind {
     Full(usize),
 }
 
-/// Kinds that there are.
-pub(super) const KINDS: usize = 8;
-
 impl Kind {
     pub(super) fn drawn(dice: &mut Dice, nodes: usize) -> Self {
         let node = dice.below(nodes as u64) as usize;

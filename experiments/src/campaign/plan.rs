@@ -41,7 +41,6 @@ pub(super) struct Plan {
     pub(super) node_of: Vec<usize>,
     /// Settings beside those of the place.
     pub(super) settings: Vec<(&'static str, String)>,
-    pub(super) ring: bool,
     pub(super) global: bool,
     /// Messages take up to this long.
     pub(super) delay: Duration,
@@ -83,7 +82,7 @@ impl Plan {
                     if dice.one_in(3) { dice.below(20 * year) as i64 - 10 * year as i64 } else { 0 }
                 })
                 .collect();
-        Self { seed, nodes, node_of, settings, ring, global, delay, clocks, faults }
+        Self { seed, nodes, node_of, settings, global, delay, clocks, faults }
     }
 }
 

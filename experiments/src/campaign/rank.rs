@@ -140,11 +140,11 @@ fn checkpoint(args: &Args, job: &Job, step: u64, ring: bool) -> standfast::Resul
     if args.plant == Some(Bug::EarlyPromise) {
         say(format_args!("local {step}"));
     }
-    if step % 2 == 0 {
+    if step.is_multiple_of(2) {
         job.wait(version, Level::Local)?;
         say(format_args!("local {step}"));
     }
-    if step % 4 == 0 && ring {
+    if step.is_multiple_of(4) && ring {
         job.wait(version, Level::Ring)?;
         say(format_args!("ring {step}"));
     }
