@@ -102,6 +102,9 @@ impl Capturer {
     }
 
     /// Scans, finds and copies, all by this rank alone.
+    ///
+    /// # Safety
+    /// As [`Capturer::capture`]: mapped, and nobody writes to it until this returns.
     unsafe fn take_alone(
         &mut self,
         regions: &Regions,

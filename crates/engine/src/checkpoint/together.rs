@@ -23,6 +23,9 @@ pub(super) type OwnPlaces = Vec<Option<Place>>;
 impl Capturer {
     /// Scans, agrees with the other ranks on who stores what, and copies this rank's share.
     /// Collective; a rank that fails goes on to the end, so that no other waits for it.
+    ///
+    /// # Safety
+    /// As [`Capturer::capture`]: mapped, and nobody writes to it until this returns.
     pub(super) unsafe fn take_together(
         &mut self,
         staging: Staging<'_>,
@@ -87,6 +90,9 @@ impl Capturer {
     }
 
     /// Copies the candidates that this rank stores; where each lies, by candidate.
+    ///
+    /// # Safety
+    /// As [`Capturer::capture`]: mapped, and nobody writes to it until this returns.
     unsafe fn store_own(
         &mut self,
         staging: Staging<'_>,
