@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 4
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit doc fuzz audit bench bars install clean deps-build deps-test
+.PHONY: help demo test lint unit doc fuzz audit bench bars install clean beside-tests deps-build deps-test
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -14,8 +14,15 @@ demo: deps-build ## A solver is killed, restarted, and ends with the same bits
 	$(CARGO) build --locked --release -q -p standfast-cli
 	@./target/release/standfast demo
 
-test: deps-test lint unit doc fuzz ## Everything that CI runs
+# Tests wait for processes and disks much of their time; docs and fuzz targets are built beside them.
+test: deps-test lint ## Everything that CI runs
+	$(CARGO) test --locked --workspace -q --no-run
+	@$(MAKE) --no-print-directory -j2 unit beside-tests
 	@echo "make test: all passed"
+
+beside-tests:
+	@$(MAKE) --no-print-directory doc
+	@$(MAKE) --no-print-directory fuzz
 
 lint:
 	$(CARGO) fmt --all --check

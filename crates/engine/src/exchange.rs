@@ -7,7 +7,8 @@
 //!             the messages of a rank within its bound
 //! ```
 //! Why through the owners and not straight from their files: a page that all ranks share is then
-//! read from the disk once and not once a rank, and nobody needs another node's disk.
+//! read from the disk once and not once a rank, and nobody needs another node's disk. Segments
+//! that ranks can reach and hardly share are not asked for: [`crate::demand`].
 //!
 //! Invariants:
 //! - All calls are collective. A rank that fails answers with nothing and goes on, so that no other

@@ -37,6 +37,7 @@ mod allocation;
 mod arrive;
 mod checkpoint;
 pub mod config;
+mod demand;
 mod device;
 mod error;
 mod exchange;

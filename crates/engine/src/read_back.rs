@@ -4,8 +4,8 @@
 //! what the nodes hold -> ring: lost files made again -> what they hold now -> plan
 //!   -> images -> segments opened where they lie -> references proven -> pages exchanged, read, checked
 //! ```
-//! Ranks hand each other the pages that they keep for others; a segment of global storage is read
-//! by the rank that wrote it. Several threads of each rank read stretches of segments, decode and
+//! A page that several ranks have is read by the one that wrote it, which hands it to the others,
+//! also out of global storage; what one rank alone wants it reads itself ([`Demand`]). Several threads of each rank read stretches of segments, decode and
 //! check them: while some wait for bytes, the others decompress what has come.
 //!
 //! A plan that fails because something near is damaged gives way to another in which everything
@@ -19,6 +19,7 @@ use standfast_restart::{MemorySink, Rebuild, read_image};
 use standfast_store::{LockGuard, Store};
 
 use crate::config;
+use crate::demand::Demand;
 use crate::device::RegionSink;
 use crate::error::{Error, Result};
 use crate::exchange::{Exchange, Source};
@@ -128,9 +129,10 @@ impl Job {
                 _ => &*self.store,
             }
         };
+        let demand = Demand::sum(team, image.as_ref().ok())?;
         let owner_of = |segment: &SegmentRef| match plan.is_away(segment) {
-            true => holders.reader_of_global(segment),
-            false => holders.reader_of(segment),
+            true => holders.reader_of_global(segment, demand.is_shared(segment)),
+            false => holders.reader_of(segment, demand.is_shared(segment)),
         };
         let opened = || {
             let image = image?;

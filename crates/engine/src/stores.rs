@@ -436,25 +436,29 @@ impl Holders<'_> {
         }
     }
 
-    /// The rank that reads a segment of global storage for all: its writer, so that a page that
-    /// many ranks have comes over the network once.
-    pub(crate) fn reader_of_global(&self, segment: &SegmentRef) -> usize {
-        segment.rank.0 as usize % self.stores.of.len()
+    /// The rank that reads a segment of global storage for this one: its writer for all, so that a
+    /// page that many ranks have comes over the network once; else each for itself.
+    pub(crate) fn reader_of_global(&self, segment: &SegmentRef, is_shared: bool) -> usize {
+        let writer = segment.rank.0 as usize % self.stores.of.len();
+        if is_shared { writer } else { self.stores.rank }
     }
 
-    /// The rank that reads a segment for this one: its writer where that can reach it, so that
-    /// pages of many ranks are read once. Where nobody has it, this rank: it will find it missing.
-    pub(crate) fn reader_of(&self, segment: &SegmentRef) -> usize {
+    /// The rank that reads a segment for this one: this one itself if it can reach it and its pages
+    /// are wanted once; else its writer where that can reach it, so that pages of many ranks are
+    /// read once. Where nobody has it, this rank: it will find it missing.
+    pub(crate) fn reader_of(&self, segment: &SegmentRef, is_shared: bool) -> usize {
         let Stores { rank, of, leaders } = self.stores;
         let writer = segment.rank.0 as usize;
         if self.stores.are_one() {
-            return if writer < of.len() { writer } else { *rank };
+            return if is_shared && writer < of.len() { writer } else { *rank };
         }
         let Some(stores) = self.segments.get(&segment.id) else { return *rank };
         let has = |store: &usize| stores.contains(store);
+        let is_here = has(&self.stores.own());
         match of.get(writer) {
+            _ if is_here && !is_shared => *rank,
             Some(store) if has(store) => writer,
-            _ if has(&self.stores.own()) => *rank,
+            _ if is_here => *rank,
             _ => leaders[stores[0]],
         }
     }
@@ -529,16 +533,19 @@ mod tests {
         let id = |byte| SegmentId([byte; 16]);
         let segments = HashMap::from([(id(1), vec![0]), (id(2), vec![1, 2]), (id(3), vec![2])]);
         let holders = Holders { stores: &stores, segments, images: HashMap::new() };
-        let reader = |byte, rank| {
+        let reader = |byte, rank, is_shared| {
             let index = standfast_format::Digest([0; 32]);
             let reference =
                 SegmentRef { id: id(byte), rank: Rank(rank), slots: 1, file_bytes: 1, index };
-            holders.reader_of(&reference)
+            holders.reader_of(&reference, is_shared)
         };
-        assert_eq!(reader(1, 1), 1, "its writer reaches it");
-        assert_eq!(reader(1, 2), 0, "written here, found elsewhere");
-        assert_eq!(reader(2, 0), 2, "this rank has it itself");
-        assert_eq!(reader(3, 9), 3, "its writer is no more");
-        assert_eq!(reader(9, 1), 2, "nobody has it");
+        assert_eq!(reader(1, 1, true), 1, "its writer reaches it");
+        assert_eq!(reader(1, 2, true), 0, "written here, found elsewhere");
+        assert_eq!(reader(2, 0, true), 2, "this rank has it itself");
+        assert_eq!(reader(2, 3, true), 3, "both have it, and its pages are wanted by many");
+        assert_eq!(reader(2, 3, false), 2, "both have it, and its pages are wanted once");
+        assert_eq!(reader(1, 1, false), 1, "its pages are wanted once, but it is not here");
+        assert_eq!(reader(3, 9, true), 3, "its writer is no more");
+        assert_eq!(reader(9, 1, true), 2, "nobody has it");
     }
 }

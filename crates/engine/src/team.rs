@@ -178,7 +178,7 @@ impl Team {
     }
 }
 
-fn encode(value: &impl Serialize) -> Vec<u8> {
+pub(crate) fn encode(value: &impl Serialize) -> Vec<u8> {
     postcard::to_allocvec(value).expect("plain values can be encoded")
 }
 

@@ -3,9 +3,10 @@
 //! Wanted slots are sorted by segment and slot, each once, however many pages of the image they
 //! make. A wanted page is known by its number in that order.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
-use standfast_format::{Image, Run};
+use standfast_format::{Image, Run, SegmentId};
 
 /// Consecutive slots of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,6 +60,16 @@ pub(crate) fn wanted_of(image: &Image, is_remote: impl Fn(u32) -> bool) -> Wante
     }
     uses.sort_unstable_by_key(|one| one.slots);
     Wanted(uses)
+}
+
+/// How many pages of each segment an image needs, each counted once.
+pub fn wanted_pages(image: &Image) -> BTreeMap<SegmentId, u64> {
+    let mut pages = BTreeMap::new();
+    for slots in join(&wanted_of(image, |_| true).0) {
+        let segment = image.segments[slots.segment as usize].id;
+        *pages.entry(segment).or_default() += u64::from(slots.pages);
+    }
+    pages
 }
 
 impl Remote {

@@ -1,0 +1,105 @@
+//! How often the pages of each segment are wanted by all ranks together: whether a rank reads a
+//! segment itself or asks somebody who reads it for all.
+//!
+//! ```text
+//! image -> pages wanted of each segment -> summed over all ranks -> shared by ranks, or not
+//! ```
+//! A page that many ranks have is read once and handed out. But a segment that a node's agent has
+//! written holds the pages of many ranks side by side, each wanted by one of them: there, one reader
+//! for all would carry everybody's memory through messages.
+
+use std::collections::BTreeMap;
+
+use standfast_comm::collective;
+use standfast_format::{Image, SegmentId, SegmentRef};
+use standfast_restart::wanted_pages;
+
+use crate::error::Result;
+use crate::team::{Team, encode};
+
+/// A segment is shared if its pages are wanted this often, in quarters of its slots: reading a
+/// quarter more than there is costs less than sending it.
+const SHARED_QUARTERS: u64 = 5;
+
+/// Pages that all ranks together want of each segment.
+pub(crate) struct Demand(BTreeMap<SegmentId, u64>);
+
+impl Demand {
+    /// Sums over the images of all ranks; one that has none of its own wants nothing. Collective.
+    pub(crate) fn sum(team: &Team, own: Option<&Image>) -> Result<Self> {
+        let own: BTreeMap<SegmentId, u64> = own.map(wanted_pages).unwrap_or_default();
+        if team.size() == 1 {
+            return Ok(Self(own));
+        }
+        let all = collective::all_reduce(team.comm(), encode(&own), |lower, upper| {
+            let (mut sum, upper) = (decode(&lower), decode(&upper));
+            for (segment, pages) in upper {
+                let wanted = sum.entry(segment).or_default();
+                *wanted = wanted.saturating_add(pages);
+            }
+            Ok(encode(&sum))
+        })?;
+        Ok(Self(decode(&all)))
+    }
+
+    /// Whether many pages of a segment are wanted by several ranks.
+    pub(crate) fn is_shared(&self, segment: &SegmentRef) -> bool {
+        let wanted = self.0.get(&segment.id).copied().unwrap_or(0);
+        wanted.saturating_mul(4) > u64::from(segment.slots) * SHARED_QUARTERS
+    }
+}
+
+/// Nonsense counts as nothing wanted: each rank then reads for itself.
+fn decode(bytes: &[u8]) -> BTreeMap<SegmentId, u64> {
+    postcard::from_bytes(bytes).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use standfast_comm::run_threads;
+    use standfast_format::{Digest, HashKind, JobId, Rank, RegionImage, Run, Version};
+
+    fn segment(id: u8) -> SegmentRef {
+        let id = SegmentId([id; 16]);
+        SegmentRef { id, rank: Rank(0), slots: 100, file_bytes: 1, index: Digest([0; 32]) }
+    }
+
+    /// One that wants these slots of two segments.
+    fn image(runs: &[(u32, u32, u32)]) -> Image {
+        let run = |(segment, slot, pages): &(u32, u32, u32)| Run::Stored {
+            segment: *segment,
+            slot: *slot,
+            pages: *pages,
+        };
+        Image {
+            job: JobId([0; 16]),
+            version: Version(1),
+            rank: Rank(0),
+            page_bytes: 4096,
+            hash: HashKind::Blake3,
+            segments: vec![segment(1), segment(2)],
+            regions: vec![RegionImage {
+                name: "field".into(),
+                bytes: 0,
+                elem: 0,
+                pages_digest: Digest([0; 32]),
+                runs: runs.iter().map(run).collect(),
+            }],
+        }
+    }
+
+    #[test]
+    fn pages_of_several_ranks_are_told_from_those_of_one() {
+        let shared = run_threads(4, |comm| {
+            let team = Team::new(Box::new(comm));
+            let quarter = team.rank().0 * 25;
+            // The first segment has a quarter for each rank, which it uses twice; all want most of
+            // the second one.
+            let own = image(&[(0, quarter, 25), (0, quarter, 25), (1, 0, 40)]);
+            let demand = Demand::sum(&team, Some(&own)).unwrap();
+            [1, 2, 3].map(|id| demand.is_shared(&segment(id)))
+        });
+        assert!(shared.iter().all(|shared| *shared == [false, true, false]), "{shared:?}");
+    }
+}
