@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use standfast_format::{CodecKind, FilterKind};
 
-use crate::adapt::{Adaptive, Choosing};
+use crate::adapt::{Adaptive, Choosing, Place};
 use crate::codec::{Codec, CodecSpec, codec};
 use crate::error::{Error, Result};
 use crate::filter::{FilterChoice, apply, undo};
@@ -117,11 +117,20 @@ impl BlockEncoder {
     pub fn encode<'a>(&'a mut self, raw: &'a [u8], elem_hint: u8) -> Encoded<'a> {
         assert!(raw.len() <= self.block_bytes_max, "a block of {} bytes", raw.len());
         let Self { way, filter, probe, planes, packed, offload, rank, elsewhere, .. } = self;
-        let there =
-            offload.as_ref().and_then(|other| other.encode(*rank, raw, elem_hint, elsewhere));
+        let there = offload.as_deref().and_then(|other| {
+            let mut encode = |elem| {
+                let (codec, filter) = other.encode(*rank, raw, elem, elsewhere)?;
+                let stored = if codec == CodecKind::None { raw.len() } else { elsewhere.len() };
+                Some((codec, filter, stored))
+            };
+            match way {
+                Way::Fixed(_) => encode(elem_hint),
+                Way::Auto(choosing) => encode_there(choosing, raw.len(), elem_hint, encode),
+            }
+        });
         match there {
-            Some((CodecKind::None, _)) => return Encoded::raw(raw),
-            Some((codec, filter)) => return Encoded { codec, filter, bytes: elsewhere },
+            Some((CodecKind::None, ..)) => return Encoded::raw(raw),
+            Some((codec, filter, _)) => return Encoded { codec, filter, bytes: elsewhere },
             None => {}
         }
         let done = match way {
@@ -144,8 +153,25 @@ impl BlockEncoder {
     }
 }
 
-/// Codec, filter and length of a block in `packed`; `None`: as it is.
+/// Codec, filter and length of an encoded block. `None`: as it is, or not elsewhere.
 type Packed = Option<(CodecKind, FilterKind, usize)>;
+
+/// Has a block encoded elsewhere if that is best now.
+fn encode_there(
+    choosing: &Choosing,
+    raw_bytes: usize,
+    elem: u8,
+    encode: impl FnOnce(u8) -> Packed,
+) -> Packed {
+    let place = choosing.place(elem, raw_bytes);
+    let done = match place {
+        Place::Here => return None,
+        Place::Numbers => encode(elem),
+        Place::Bytes => encode(0),
+    };
+    choosing.came_back(elem, place, done.map(|(.., stored)| (raw_bytes, stored)));
+    done
+}
 
 fn choose(
     choosing: &mut Choosing,

@@ -45,7 +45,7 @@ pub(crate) fn bars(
 fn pipelined(codec: impl Into<CodecChoice>, threads: usize, bytes_per_s: f64) -> Trial<'static> {
     let (pipeline, codec) = (Pipeline::Pipelined, codec.into());
     let device = Device::Limited(bytes_per_s);
-    Trial { pipeline, codec, block_bytes: BLOCK_BYTES, threads, device }
+    Trial { pipeline, codec, block_bytes: BLOCK_BYTES, elem: 0, threads, device, gpu: None }
 }
 
 /// The pipeline against its slowest stage, and against the stages one after the other.

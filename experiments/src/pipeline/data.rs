@@ -13,6 +13,8 @@ const PAGE_BYTES: usize = 4096;
 pub(crate) struct Data {
     pub(crate) name: String,
     pub(crate) bytes: Vec<u8>,
+    /// Size of its numbers, 0 if unknown.
+    pub(crate) elem: u8,
 }
 
 /// Everything there is, `mib` MiB of each.
@@ -28,19 +30,19 @@ pub(crate) fn all(corpus: Option<&Path>, mib: usize) -> anyhow::Result<Vec<Data>
 type Make = fn(&mut Random, usize) -> Vec<u8>;
 
 fn generated(mib: usize) -> Vec<Data> {
-    let sorts: [(&str, Make); 4] =
-        [("noise", noise), ("text", text), ("field", field), ("counts", counts)];
+    let sorts: [(&str, Make, u8); 4] =
+        [("noise", noise, 0), ("text", text, 0), ("field", field, 8), ("counts", counts, 4)];
     let mut random = Random(0x9E37_79B9_7F4A_7C15);
     let mut all: Vec<Data> = sorts[..3]
         .iter()
-        .map(|(name, make)| {
+        .map(|(name, make, elem)| {
             let bytes = (0..mib).flat_map(|part| make(&mut random, part)).collect();
-            Data { name: (*name).into(), bytes }
+            Data { name: (*name).into(), bytes, elem: *elem }
         })
         .collect();
     // A stretch of each in turn: what a program with several arrays looks like.
     let mixed = (0..mib).flat_map(|part| sorts[part % sorts.len()].1(&mut random, part)).collect();
-    all.push(Data { name: "mixed".into(), bytes: mixed });
+    all.push(Data { name: "mixed".into(), bytes: mixed, elem: 0 });
     all
 }
 
@@ -104,7 +106,7 @@ fn programs(dir: &Path, mib: usize) -> anyhow::Result<Vec<Data>> {
         ensure!(!bytes.is_empty(), "{} has no pages", program.display());
         // A small program is repeated: codecs and filters see blocks, not the whole.
         let bytes = bytes.iter().copied().cycle().take(mib << 20).collect();
-        all.push(Data { name, bytes });
+        all.push(Data { name, bytes, elem: 0 });
     }
     Ok(all)
 }

@@ -2,7 +2,8 @@
 //!
 //! Data: pages -> the write path in each of its modes, onto a device of a given speed -> measured
 //! times beside those of the model (PCCR's T_u without compression, T_z one stage after the
-//! other, T_P all at once), from the times of the stages alone.
+//! other, T_P all at once), from the times of the stages alone. Where there is a GPU, mode `gpu` is
+//! compared too.
 
 pub(crate) mod bars;
 pub(crate) mod data;
@@ -12,6 +13,9 @@ mod sweep;
 mod trial;
 
 use std::path::PathBuf;
+use std::sync::Arc;
+
+use standfast_gpu::broker::Broker;
 
 use crate::report::Report;
 use data::Data;
@@ -67,9 +71,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let devices: Vec<Device<'_>> =
         limited.chain(scratch.as_ref().map(|dir| Device::Disk(dir.path()))).collect();
     let program = (args.program > 0).then(|| Program::start(args.program));
+    let gpu = Broker::open(|why| eprintln!("{why}")).map(Arc::new);
     let wanted = |data: &Data| args.data.is_empty() || args.data.contains(&data.name);
     for data in data::all(args.corpus.as_deref(), args.mib)?.iter().filter(|data| wanted(data)) {
-        sweep::sweep(args, data, program.as_ref(), &devices)?;
+        sweep::sweep(args, data, (program.as_ref(), gpu.as_ref()), &devices)?;
     }
     Ok(())
 }

@@ -2,8 +2,10 @@
 //! the buffer's size, which the paper found to be a U.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::Serialize;
+use standfast_gpu::broker::{self, Broker};
 use standfast_model::pipeline::{Form, Stages};
 use standfast_model::plot::{Axis, Body, Chart, Line};
 use standfast_pack::Pipeline;
@@ -11,7 +13,7 @@ use standfast_reduce::{CodecChoice, CodecSpec};
 
 use super::data::Data;
 use super::program::Program;
-use super::trial::{Alone, Device, Outcome, Rounds, Trial, together};
+use super::trial::{Alone, Device, Outcome, Rounds, Trial, alone_on_gpu, together};
 use super::{Args, BLOCK_BYTES, NAME};
 
 /// One measured combination.
@@ -62,7 +64,7 @@ impl fmt::Display for Point {
 pub(super) fn sweep(
     args: &Args,
     data: &Data,
-    program: Option<&Program>,
+    (program, gpu): (Option<&Program>, Option<&Arc<Broker>>),
     devices: &[Device<'_>],
 ) -> anyhow::Result<()> {
     let codecs = args.codecs.iter().map(|text| Ok(text.parse()?));
@@ -75,6 +77,12 @@ pub(super) fn sweep(
             .collect::<anyhow::Result<Vec<(CodecSpec, Alone)>>>()?;
         for device in devices {
             points.extend(modes((args, data, program), *device, *kib, &alone)?);
+        }
+    }
+    if let Some(gpu) = gpu {
+        let alone = alone_on_gpu(&data.bytes, data.elem, gpu, args.rounds)?;
+        for device in devices {
+            points.extend(on_gpu((args, data, program), *device, gpu, &alone)?);
         }
     }
     points.iter().for_each(|point| args.report.point(NAME, point));
@@ -105,8 +113,10 @@ fn modes(
         pipeline,
         codec,
         block_bytes: kib << 10,
+        elem: data.elem,
         threads: args.threads,
         device,
+        gpu: None,
     };
     let mut trials = vec![(trial(Pipeline::None, CodecSpec::NONE.into()), alone[0].1)];
     for (codec, alone) in alone {
@@ -131,6 +141,32 @@ fn modes(
     Ok(points)
 }
 
+/// Mode `gpu`, always on the device and where the live model says, at the device's block size.
+fn on_gpu(
+    (args, data, program): (&Args, &Data, Option<&Program>),
+    device: Device<'_>,
+    gpu: &Arc<Broker>,
+    alone: &Alone,
+) -> anyhow::Result<Vec<Point>> {
+    let trial = |codec: CodecChoice| Trial {
+        pipeline: Pipeline::Gpu,
+        codec,
+        block_bytes: broker::BLOCK_BYTES,
+        elem: data.elem,
+        threads: args.threads,
+        device,
+        gpu: Some(gpu),
+    };
+    let trials = [trial(CodecSpec::NONE.into()), trial(CodecChoice::Auto)];
+    let rounds = Rounds { starts: 1, later: args.rounds };
+    let outcomes = together(&trials, &data.bytes, program, rounds)?;
+    // The device's time is the time of all who hand it blocks.
+    let alone = Alone { zip_s: alone.zip_s * args.threads.max(1) as f64, ..*alone };
+    let model_s = model_s(&trials[0], &alone, data.bytes.len())?;
+    let both = trials.iter().zip(&outcomes);
+    Ok(both.map(|(trial, outcome)| point(data, program, trial, outcome, model_s)).collect())
+}
+
 fn point(
     data: &Data,
     program: Option<&Program>,
@@ -142,7 +178,10 @@ fn point(
         data: data.name.clone(),
         store: words(trial.device),
         mode: mode(trial.pipeline),
-        codec: trial.codec.to_string(),
+        codec: match trial.codec {
+            CodecChoice::Fixed(_) if trial.gpu.is_some() => "device".into(),
+            codec => codec.to_string(),
+        },
         buffer_kib: trial.block_bytes >> 10,
         threads: trial.threads,
         mib: data.bytes.len() >> 20,

@@ -3,11 +3,13 @@
 use std::hint::black_box;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use standfast_format::{HashKind, JobId, Rank, SegmentId, name};
+use standfast_format::{CodecKind, HashKind, JobId, Rank, SegmentId, name};
+use standfast_gpu::broker::{self, Broker};
 use standfast_pack::{PackSettings, Packer, Pipeline, SegmentSettings};
-use standfast_reduce::{BlockEncoder, CodecChoice, CodecSpec, FilterChoice, PageHasher};
+use standfast_reduce::{BlockEncoder, CodecChoice, CodecSpec, FilterChoice, Offload, PageHasher};
 use standfast_store::{DirStore, Options, Store};
 
 use super::limited::Limited;
@@ -70,8 +72,12 @@ pub(super) struct Trial<'a> {
     pub(super) pipeline: Pipeline,
     pub(super) codec: CodecChoice,
     pub(super) block_bytes: usize,
+    /// Size of the numbers, 0 if unknown.
+    pub(super) elem: u8,
     pub(super) threads: usize,
     pub(super) device: Device<'a>,
+    /// Compresses in mode `gpu`.
+    pub(super) gpu: Option<&'a Arc<Broker>>,
 }
 
 /// What became of several checkpoints of the same bytes; of each figure the least.
@@ -156,6 +162,7 @@ struct WritePath {
     store: Arc<dyn Store>,
     packer: Packer,
     page_bytes: usize,
+    elem: u8,
     checkpoints: u8,
 }
 
@@ -173,8 +180,13 @@ impl Trial<'_> {
             filter: FilterChoice::Auto,
         };
         let store = self.device.open()?;
-        let packer = Packer::new(Arc::clone(&store), settings, hasher());
-        Ok(WritePath { store, packer, page_bytes, checkpoints: 0 })
+        let packer = match self.gpu {
+            Some(broker) => {
+                Packer::offloaded(Arc::clone(&store), settings, hasher(), Arc::clone(broker) as _)
+            }
+            None => Packer::new(Arc::clone(&store), settings, hasher()),
+        };
+        Ok(WritePath { store, packer, page_bytes, elem: self.elem, checkpoints: 0 })
     }
 }
 
@@ -196,7 +208,7 @@ impl WritePath {
         batch.open_segment(id, None);
         for page in data.chunks_exact(self.page_bytes) {
             let mut hash = [0; HASH_BYTES];
-            batch.stage(page, 0, &mut hash)?;
+            batch.stage(page, self.elem, &mut hash)?;
             batch.keep_staged();
             hashes.extend_from_slice(&hash);
         }
@@ -248,14 +260,49 @@ impl Alone {
     }
 }
 
+/// The same with the device: as many threads as keep it busy hand it blocks, and nothing is stored.
+pub(super) fn alone_on_gpu(
+    data: &[u8],
+    elem: u8,
+    broker: &Broker,
+    rounds: usize,
+) -> anyhow::Result<Alone> {
+    let blocks: Vec<&[u8]> = data.chunks_exact(broker::BLOCK_BYTES).collect();
+    let (next, stored) = (AtomicUsize::new(0), AtomicU64::new(0));
+    let work = || {
+        let mut out = Vec::new();
+        while let Some(block) = blocks.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let bytes = match broker.encode(0, block, elem, &mut out) {
+                Some((codec, _)) if codec != CodecKind::None => out.len(),
+                _ => block.len(),
+            };
+            stored.fetch_add(bytes as u64, Ordering::Relaxed);
+        }
+    };
+    let mut zip_s = f64::INFINITY;
+    for _ in 0..rounds.max(1) {
+        next.store(0, Ordering::Relaxed);
+        stored.store(0, Ordering::Relaxed);
+        let started = Instant::now();
+        std::thread::scope(|scope| {
+            (0..broker.callers()).for_each(|_| drop(scope.spawn(work)));
+        });
+        zip_s = zip_s.min(started.elapsed().as_secs_f64());
+    }
+    let collect_s = collect_s(data, broker::BLOCK_BYTES, rounds)?;
+    Ok(Alone { collect_s, zip_s, stored_bytes: stored.into_inner() })
+}
+
 /// The time of collecting alone.
 fn collect_s(data: &[u8], block_bytes: usize, rounds: usize) -> anyhow::Result<f64> {
     let trial = Trial {
         pipeline: Pipeline::None,
         codec: CodecSpec::NONE.into(),
         block_bytes,
+        elem: 0,
         threads: 1,
         device: ENDLESS,
+        gpu: None,
     };
     Ok(together(&[trial], data, None, Rounds { starts: 1, later: rounds })?[0].blocked_s)
 }

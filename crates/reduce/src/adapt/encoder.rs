@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 
-use super::Adaptive;
 use super::knowledge::{OPTIONS, Seen, class_of, ladder};
+use super::{Adaptive, Place};
 use crate::codec::{Codec, codec};
 use crate::probe::Sampled;
 
@@ -67,6 +67,16 @@ impl Choosing {
             self.untimed_bytes = 0;
             Begun { wall: Instant::now(), thread: thread_time() }
         })
+    }
+
+    /// Where to encode a block, if there is a device for it.
+    pub(crate) fn place(&self, elem: u8, raw_bytes: usize) -> Place {
+        self.adaptive.place(elem, raw_bytes)
+    }
+
+    /// A block came back from the device with raw and stored length, or was not taken there.
+    pub(crate) fn came_back(&self, elem: u8, place: Place, done: Option<(usize, usize)>) {
+        self.adaptive.came_back(elem, place, done);
     }
 
     /// What to do with a block.

@@ -8,6 +8,8 @@
 //! may shrink. Blocks in which the sample finds nothing are passed on as they are and belong to no
 //! class.
 //!
+//! Where a device encodes too (a GPU), it competes with that plan ([`elsewhere`]).
+//!
 //! Why plans and not a rule for each block: what a block should cost depends on what the others
 //! leave of the threads and of the store ([`plan`]).
 //!
@@ -15,6 +17,7 @@
 //! - Any choice stores the block correctly; knowledge only decides how fast.
 //! - One [`Adaptive`] serves all encoders of a write path; what it holds is of fixed size.
 
+mod elsewhere;
 mod encoder;
 mod knowledge;
 mod plan;
@@ -22,6 +25,8 @@ mod plan;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use elsewhere::Elsewhere;
+pub(crate) use elsewhere::Place;
 pub(crate) use encoder::Choosing;
 use encoder::Report;
 use knowledge::{CLASSES, Knowledge, OPTIONS, first_option};
@@ -53,6 +58,8 @@ pub struct Adaptive {
     trial: AtomicU16,
     turns: [AtomicU32; CLASSES],
     state: Mutex<State>,
+    /// Where a device encodes too.
+    elsewhere: Mutex<Elsewhere>,
 }
 
 struct State {
@@ -101,6 +108,7 @@ impl Adaptive {
                 wall_s: 0.0,
                 zip_s: 0.0,
             }),
+            elsewhere: Mutex::new(Elsewhere::new()),
         }
     }
 
@@ -209,10 +217,34 @@ impl Adaptive {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // Numbers only: whoever panicked has left them usable.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Where a block is encoded, if there is a device for it; what goes there is to come back.
+    fn place(&self, elem: u8, raw_bytes: usize) -> Place {
+        let here_s = || {
+            let state = self.lock();
+            let score = |plan: &Plan| plan.score(&state.knowledge.classes(), &state.rates);
+            state.plan.as_ref().map_or(f64::INFINITY, score)
+        };
+        let there_s = |zip_s, share| plan::score_elsewhere(zip_s, share, &self.rates());
+        let mut elsewhere = lock(&self.elsewhere);
+        let place = elsewhere.place(elem, raw_bytes, here_s, there_s);
+        if place != Place::Here {
+            elsewhere.begin();
+        }
+        place
     }
+
+    fn came_back(&self, elem: u8, place: Place, done: Option<(usize, usize)>) {
+        lock(&self.elsewhere).end(elem, place, done);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Numbers only: whoever panicked has left them usable.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A class and what to try for it: the neighbour that is only guessed, of the class with the most
@@ -296,5 +328,42 @@ mod tests {
         }
         let classes = adaptive.lock().knowledge.classes();
         assert!(classes.last().expect("noise is the last").weight > 0.99);
+    }
+
+    /// A device that halves every block in no time.
+    struct Halving;
+
+    impl crate::Offload for Halving {
+        fn callers(&self) -> usize {
+            1
+        }
+
+        fn encode(
+            &self,
+            _: u32,
+            raw: &[u8],
+            _: u8,
+            out: &mut Vec<u8>,
+        ) -> Option<(CodecKind, standfast_format::FilterKind)> {
+            out.resize(raw.len() / 2, 0);
+            Some((CodecKind::Float, standfast_format::FilterKind::None))
+        }
+    }
+
+    #[test]
+    fn a_device_competes_with_the_encoders_of_this_process() {
+        for (store_mbps, expected) in [(1.0, CodecKind::Zstd), (1500.0, CodecKind::Float)] {
+            let adaptive = Arc::new(Adaptive::new(1, 1, false));
+            adaptive.storing(Some(1e-6 / store_mbps), 0);
+            let mut encoder =
+                BlockEncoder::adaptive(Arc::clone(&adaptive), FilterChoice::Auto, BLOCK)
+                    .offloaded(Some(Arc::new(Halving)));
+            let text = text();
+            // Windows of 256 blocks: as numbers, as bytes, here, then the best.
+            let codecs: Vec<CodecKind> = (0..800).map(|_| encoder.encode(&text, 8).codec).collect();
+            assert_eq!(codecs[0], CodecKind::Float);
+            assert_ne!(codecs[600], CodecKind::Float);
+            assert_eq!(codecs[799], expected, "a store of {store_mbps} MB/s");
+        }
     }
 }

@@ -151,6 +151,16 @@ fn score(cost: Cost, rates: &Rates) -> f64 {
     encoders.max(store) + IDLE_WEIGHT * idle
 }
 
+/// Seconds for a raw byte of which a device, in so many seconds, leaves a share.
+pub(crate) fn score_elsewhere(zip_s: f64, share: f64, rates: &Rates) -> f64 {
+    let free = Cost { zip_s: 0.0, share };
+    let (collect, store) = stages(free, rates);
+    if rates.in_turn {
+        return rates.collect_s + zip_s + store;
+    }
+    collect.max(zip_s).max(store) + IDLE_WEIGHT * share * rates.store_s
+}
+
 /// The best plan, or `current` where that is nearly as good.
 pub(crate) fn plan(classes: &[Class], rates: &Rates, current: Option<&Plan>) -> Plan {
     let found = best(classes, rates);

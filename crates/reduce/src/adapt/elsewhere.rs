@@ -1,0 +1,239 @@
+//! Whether blocks go to a device that encodes for all threads ([`Offload`](crate::Offload)), as
+//! numbers or as bytes, or are encoded here.
+//!
+//! ```text
+//! a block -> the place of its window -> device, or an encoder of this process
+//! what came back, and in what time the device was busy -> the model -> the place of the next window
+//! ```
+//! The model is the one of all plans: `T_P = max(T_c, T_zip, T_s)`. `T_zip` of the device is the time
+//! in which it had something to do, both transfers included; it takes no processor from the others.
+//! So a store that is faster than the device gets blocks as they are, one that is slower gets what is
+//! smallest: between them lies the beneficial point.
+//!
+//! Why windows of many blocks: a device is fast only when it is full.
+
+use std::time::Instant;
+
+/// The place is chosen anew after so many raw bytes of one sort.
+const WINDOW_BYTES: u64 = 32 << 20;
+/// One window of so many tries a place that is not the best, for data and rates change.
+const TRIAL_WINDOWS: u32 = 32;
+/// Of what is remembered about a place, so much stays with each of its windows.
+const REMEMBER: f64 = 0.5;
+
+/// Where a block is encoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// On the device, as numbers of a size.
+    Numbers,
+    /// On the device, as bytes.
+    Bytes,
+    /// By whoever asks.
+    Here,
+}
+
+const PLACES: [Place; 3] = [Place::Numbers, Place::Bytes, Place::Here];
+
+/// Blocks of numbers of one size, or of bytes.
+#[derive(Clone, Copy)]
+struct Sort {
+    place: Place,
+    windows: u32,
+    window_bytes: u64,
+    /// What became of blocks as numbers, and as bytes.
+    seen: [Seen; 2],
+}
+
+/// What the device did with some blocks.
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    raw_bytes: f64,
+    stored_bytes: f64,
+    busy_s: f64,
+}
+
+/// What is known about the device, and where blocks go.
+pub(super) struct Elsewhere {
+    /// By the size of numbers: unknown, 2, 4, 8 and more.
+    sorts: [Sort; 4],
+    /// Blocks that the device has, and until when its time is counted.
+    blocks: usize,
+    counted: Instant,
+}
+
+fn sort_of(elem: u8) -> usize {
+    match elem {
+        2 => 1,
+        4 => 2,
+        8 | 16 => 3,
+        _ => 0,
+    }
+}
+
+impl Elsewhere {
+    pub(super) fn new() -> Self {
+        let sort = |place| Sort { place, windows: 0, window_bytes: 0, seen: Default::default() };
+        let numbers = sort(Place::Numbers);
+        let sorts = [sort(Place::Bytes), numbers, numbers, numbers];
+        Self { sorts, blocks: 0, counted: Instant::now() }
+    }
+
+    /// Where a block of so many bytes goes. `here_s`: what a raw byte takes with the plan of this
+    /// process; `there_s`: the same by what the device takes and leaves of it.
+    pub(super) fn place(
+        &mut self,
+        elem: u8,
+        raw_bytes: usize,
+        here_s: impl FnOnce() -> f64,
+        there_s: impl Fn(f64, f64) -> f64,
+    ) -> Place {
+        let at = sort_of(elem);
+        let sort = &mut self.sorts[at];
+        if sort.window_bytes >= WINDOW_BYTES {
+            sort.windows += 1;
+            sort.window_bytes = 0;
+            sort.place = sort.next_place(at == 0, here_s, there_s);
+        }
+        sort.window_bytes += raw_bytes as u64;
+        sort.place
+    }
+
+    /// The device is given a block.
+    pub(super) fn begin(&mut self) {
+        if self.blocks == 0 {
+            self.counted = Instant::now();
+        }
+        self.blocks += 1;
+    }
+
+    /// A block came back with raw and stored length, or without having been taken.
+    pub(super) fn end(&mut self, elem: u8, place: Place, done: Option<(usize, usize)>) {
+        self.blocks = self.blocks.saturating_sub(1);
+        let Some((raw_bytes, stored_bytes)) = done else { return };
+        let now = Instant::now();
+        let busy_s = now.saturating_duration_since(self.counted).as_secs_f64();
+        self.counted = now;
+        let seen = &mut self.sorts[sort_of(elem)].seen[usize::from(place == Place::Bytes)];
+        seen.raw_bytes += raw_bytes as f64;
+        seen.stored_bytes += stored_bytes as f64;
+        seen.busy_s += busy_s;
+    }
+}
+
+impl Sort {
+    /// Every place once, then the best one, and now and then another.
+    fn next_place(
+        &mut self,
+        only_bytes: bool,
+        here_s: impl FnOnce() -> f64,
+        there_s: impl Fn(f64, f64) -> f64,
+    ) -> Place {
+        let places = &PLACES[usize::from(only_bytes)..];
+        if let Some(untried) = places.get(self.windows as usize) {
+            return *untried;
+        }
+        if self.windows.is_multiple_of(TRIAL_WINDOWS) {
+            let trial = (self.windows / TRIAL_WINDOWS) as usize % places.len();
+            self.forget(places[trial]);
+            return places[trial];
+        }
+        let here_s = here_s();
+        let takes_s = |place: &Place| match place {
+            Place::Numbers => self.seen[0].takes_s(&there_s),
+            Place::Bytes => self.seen[1].takes_s(&there_s),
+            Place::Here => here_s,
+        };
+        let best = places.iter().min_by(|a, b| takes_s(a).total_cmp(&takes_s(b)));
+        *best.expect("there are two places at least")
+    }
+
+    /// What comes now counts more than what was.
+    fn forget(&mut self, place: Place) {
+        let at = match place {
+            Place::Numbers => 0,
+            Place::Bytes => 1,
+            Place::Here => return,
+        };
+        let Seen { raw_bytes, stored_bytes, busy_s } = self.seen[at];
+        let [raw_bytes, stored_bytes, busy_s] =
+            [raw_bytes, stored_bytes, busy_s].map(|value| value * REMEMBER);
+        self.seen[at] = Seen { raw_bytes, stored_bytes, busy_s };
+    }
+}
+
+impl Seen {
+    fn takes_s(&self, there_s: impl Fn(f64, f64) -> f64) -> f64 {
+        match self.raw_bytes > 0.0 {
+            true => there_s(self.busy_s / self.raw_bytes, self.stored_bytes / self.raw_bytes),
+            // The device takes none of them.
+            false => f64::INFINITY,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BLOCK: usize = 256 << 10;
+
+    /// The places of so many windows, on a device that takes this long for a byte and leaves so much
+    /// of it as numbers and as bytes, beside a process that takes `here_s`.
+    fn places(windows: usize, elem: u8, [numbers, bytes]: [f64; 2], here_s: f64) -> Vec<Place> {
+        let mut elsewhere = Elsewhere::new();
+        let there_s = |_: f64, share: f64| share;
+        let mut places = Vec::new();
+        for _ in 0..windows {
+            for block in 0..WINDOW_BYTES as usize / BLOCK {
+                let place = elsewhere.place(elem, BLOCK, || here_s, there_s);
+                if block == 0 {
+                    places.push(place);
+                }
+                let share = match place {
+                    Place::Numbers => numbers,
+                    Place::Bytes => bytes,
+                    Place::Here => continue,
+                };
+                elsewhere.begin();
+                let stored = (BLOCK as f64 * share) as usize;
+                elsewhere.end(elem, place, Some((BLOCK, stored)));
+            }
+        }
+        places
+    }
+
+    #[test]
+    fn every_way_is_tried_and_the_best_one_stays() {
+        for (costs, here_s, best) in [
+            ([0.5, 0.7], 0.6, Place::Numbers),
+            ([0.7, 0.5], 0.6, Place::Bytes),
+            ([0.7, 0.8], 0.6, Place::Here),
+        ] {
+            let places = places(70, 8, costs, here_s);
+            assert_eq!(places[..3], PLACES);
+            let others: Vec<usize> = (3..70).filter(|at| places[*at] != best).collect();
+            assert!(others.iter().all(|at| at % TRIAL_WINDOWS as usize == 0), "{others:?}");
+        }
+    }
+
+    #[test]
+    fn bytes_of_no_known_size_are_never_taken_for_numbers() {
+        let places = places(200, 0, [0.1, 0.5], 0.6);
+        assert!(!places.contains(&Place::Numbers) && places[..2] == [Place::Bytes, Place::Here]);
+    }
+
+    #[test]
+    fn a_device_that_takes_nothing_is_left_alone() {
+        let mut elsewhere = Elsewhere::new();
+        let blocks = WINDOW_BYTES as usize / BLOCK * 10;
+        let taken = (0..blocks).filter(|_| {
+            let place = elsewhere.place(8, BLOCK, || 1.0, |_, _| 0.0);
+            if place != Place::Here {
+                elsewhere.begin();
+                elsewhere.end(8, place, None);
+            }
+            place != Place::Here
+        });
+        assert_eq!(taken.count(), 2 * WINDOW_BYTES as usize / BLOCK, "a window of each place");
+    }
+}
