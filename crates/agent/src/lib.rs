@@ -45,7 +45,7 @@ pub use command::{command, start_beside};
 pub use daemon::Daemon;
 pub use error::{Error, Result};
 pub use message::{
-    Begin, Failure, Figures, HandOver, Place as StreamPlace, Pledged, Settled, Token,
+    Begin, Failure, Figures, HandOver, Manner, Place as StreamPlace, Pledged, Settled, Token,
 };
 pub use place::Place;
 pub use status::{DrainStatus, SessionStatus, Status};

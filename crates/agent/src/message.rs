@@ -15,12 +15,13 @@
 
 use serde::{Deserialize, Serialize};
 use standfast_commit::Order;
+use standfast_drain::Priority;
 use standfast_format::{AttemptId, HashKind, JobId, Kind, SegmentId, SegmentRef, Stats, Tally};
 
 use crate::status::Status;
 
 /// Version of the protocol; both ends must have the same.
-pub(crate) const PROTOCOL: u32 = 3;
+pub(crate) const PROTOCOL: u32 = 4;
 
 /// A job's session with the agent, known to its ranks only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -71,6 +72,34 @@ pub struct Begin {
     pub keep_global: u32,
     /// Of so many one is kept for ever, in global storage where there is a place; 0: none.
     pub keep_every: u64,
+    /// How they get there.
+    pub manner: Manner,
+}
+
+/// How checkpoints are drained, as the settings `drain_*` say it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manner {
+    /// How blocks are compressed.
+    pub codec: String,
+    /// Most bytes per second; 0: no limit.
+    pub rate: u64,
+    /// Every so many checkpoints; 0: the newest, as often as bandwidth allows.
+    pub every: u64,
+    /// How nice it is to other processes.
+    pub nice: i32,
+    /// When its reads and writes of disks come.
+    pub ionice: String,
+    /// Cores that it runs on; empty: any.
+    pub cpus: String,
+}
+
+impl Default for Manner {
+    /// As `standfast drain` does without further words.
+    fn default() -> Self {
+        let Priority { nice, io, cores } = Priority::default();
+        let (ionice, cpus) = (io.to_string(), cores.to_string());
+        Self { codec: "zstd:1".into(), rate: 0, every: 0, nice, ionice, cpus }
+    }
 }
 
 impl Begin {

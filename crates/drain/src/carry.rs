@@ -13,6 +13,8 @@
 //! `parts/` as they are locally, for only who commits knows how all segments are named there.
 //!
 //! Invariants:
+//! - A node looks for what others bring after it has brought all of its own: of nodes that drain at
+//!   the same time the last one finds everything, and nobody has to come back.
 //! - A manifest is written after a fresh listing has shown every segment it names, under a lock that
 //!   keeps prunes out. A prune that came between is noticed, and what it took is brought again.
 
@@ -165,7 +167,7 @@ impl<'a> Drain<'a> {
         let mut known = known(&arrived);
         let there = self.segments_there()?;
         known.retain(|id, segment| there.get(id) == Some(&segment.file_bytes));
-        let mut missing = 0;
+        let mut of_others = Vec::new();
         let mut carried = Carried { version, segments: 0, from_bytes: 0, to_bytes: 0 };
         for wanted in &manifest.segments {
             if known.contains_key(&wanted.id) {
@@ -176,9 +178,16 @@ impl<'a> Drain<'a> {
             }
             match self.bring(wanted, is_part, flow, &mut carried)? {
                 Some(landed) => drop(known.insert(wanted.id, landed)),
-                None => missing += 1,
+                None => of_others.push(wanted),
             }
             left = left.saturating_sub(wanted.file_bytes);
+        }
+        let mut missing = 0;
+        for wanted in of_others {
+            match segment::landed(self.to, &self.header, wanted)? {
+                Some(landed) => drop(known.insert(wanted.id, landed)),
+                None => missing += 1,
+            }
         }
         let images = self.images(manifest, &own)?;
         missing += images.iter().filter(|image| image.is_none()).count();
@@ -211,7 +220,7 @@ impl<'a> Drain<'a> {
     }
 
     /// Brings a segment to the target, unless it is there already, whoever has left it; `None` if
-    /// another node must do that.
+    /// another node must do that, or has done it.
     fn bring(
         &self,
         wanted: &SegmentRef,
@@ -222,9 +231,7 @@ impl<'a> Drain<'a> {
         flow.pass()?;
         let reader = match SegmentReader::open(self.from, self.header.id, wanted) {
             Ok(reader) => reader,
-            Err(error) if is_part && error.kind() == Kind::Missing => {
-                return segment::landed(self.to, &self.header, wanted);
-            }
+            Err(error) if is_part && error.kind() == Kind::Missing => return Ok(None),
             Err(error) => return Err(error.into()),
         };
         if let Some(found) = segment::found(self.to, &self.header, reader.index(), wanted)? {

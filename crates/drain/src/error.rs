@@ -1,6 +1,6 @@
 //! What can keep a checkpoint from reaching global storage.
 
-use standfast_format::{Kind, Version};
+use standfast_format::{Kind, Retry, Version};
 
 /// Result of draining.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -53,6 +53,12 @@ pub enum Error {
         /// Which one.
         version: Version,
     },
+    /// Whoever asked for it said how in words that mean nothing.
+    #[error("it is not said how to drain: {why}")]
+    Manner {
+        /// What is wrong with them.
+        why: String,
+    },
     /// The time that was given is over.
     #[error("the time is over")]
     Deadline,
@@ -67,13 +73,22 @@ impl Error {
         match self {
             Error::Store(source) => source.kind(),
             Error::Read(source) => source.kind(),
-            Error::OtherJob { .. } => Kind::Invalid,
+            Error::OtherJob { .. } | Error::Manner { .. } => Kind::Invalid,
             Error::Gone { .. } => Kind::Missing,
             Error::Pruned { .. } => Kind::Transient,
             Error::Others { .. } | Error::TooSlow { .. } | Error::Deadline | Error::Stopped => {
                 Kind::Busy
             }
         }
+    }
+}
+
+impl Error {
+    /// Whether waiting can help. Mounted file systems tell troubles of their servers as failures of
+    /// the device; so those may pass, too.
+    pub fn may_pass(&self) -> bool {
+        let kind = self.kind();
+        kind == Kind::Io || kind.retry() != Retry::Never
     }
 }
 

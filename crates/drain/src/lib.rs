@@ -15,13 +15,15 @@
 //! - What a dead drain left is used again after it was compared with the local index: a drain is
 //!   resumed, not begun again, at the first segment that is missing.
 //! - Every page is verified before it is sent. Damage stays where it is.
-//! - The source is only read, but for the record of what arrived. The checkpoint that is carried is locked against pruning.
+//! - The source is only read, but for the record of what arrived. The checkpoint that is carried is
+//!   locked against pruning.
 
 mod carry;
 mod encoding;
 mod error;
 mod flow;
 pub mod policy;
+mod priority;
 mod record;
 mod retain;
 mod run;
@@ -31,5 +33,6 @@ pub use carry::{Carried, Drain, lack};
 pub use encoding::Encoding;
 pub use error::{Error, Result};
 pub use flow::{Flow, Progress};
+pub use priority::{Cores, IoPriority, Priority};
 pub use retain::Retention;
 pub use run::{Event, Until};

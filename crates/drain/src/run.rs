@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-use standfast_format::{AttemptId, Kind, Manifest, Retry, Version};
+use standfast_format::{AttemptId, Kind, Manifest, Version};
 
 use crate::carry::{Carried, Drain, lack};
 use crate::error::{Error, Result};
@@ -29,6 +29,45 @@ pub struct Until {
     pub follow: bool,
     /// How often to try again, if not for ever, what may work next time.
     pub tries: u32,
+}
+
+impl Until {
+    /// Tries something until it works. What fails and may pass is told and waited for, as long as
+    /// this allows.
+    pub fn persist<T>(
+        &self,
+        flow: &Flow<'_>,
+        tell: &mut dyn FnMut(Event<'_>),
+        mut attempt: impl FnMut() -> Result<T>,
+    ) -> Result<T> {
+        let mut failed = 0;
+        loop {
+            match attempt() {
+                Ok(value) => return Ok(value),
+                Err(error) => self.wait_after(error, &mut failed, flow, tell)?,
+            }
+        }
+    }
+
+    /// Waits after so many failures in a row, or gives the error back.
+    fn wait_after(
+        &self,
+        error: Error,
+        failed: &mut u32,
+        flow: &Flow<'_>,
+        tell: &mut dyn FnMut(Event<'_>),
+    ) -> Result<()> {
+        let is_last = !self.follow && *failed >= self.tries;
+        let is_end = matches!(error, Error::Deadline | Error::Stopped);
+        if is_end || is_last || !error.may_pass() {
+            return Err(error);
+        }
+        let pause = PAUSE_MIN.saturating_mul(1 << (*failed).min(10)).min(PAUSE_MAX);
+        tell(Event::Waits(&error, pause));
+        flow.wait_until(Instant::now() + pause)?;
+        *failed += 1;
+        Ok(())
+    }
 }
 
 /// What a drain tells while it runs.
@@ -92,17 +131,7 @@ impl Drain<'_> {
                 Ok(false) => return Ok(()),
                 Err(error) => error,
             };
-            let is_last = !until.follow && failed >= until.tries;
-            if matches!(error, Error::Deadline | Error::Stopped)
-                || error.kind().retry() == Retry::Never
-                || is_last
-            {
-                return Err(error);
-            }
-            let pause = PAUSE_MIN.saturating_mul(1 << failed.min(10)).min(PAUSE_MAX);
-            tell(Event::Waits(&error, pause));
-            flow.wait_until(Instant::now() + pause)?;
-            failed += 1;
+            until.wait_after(error, &mut failed, flow, tell)?;
         }
     }
 

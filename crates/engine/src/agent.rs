@@ -8,7 +8,7 @@
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-use standfast_agent::{Begin, Link, Member, Place, Token};
+use standfast_agent::{Begin, Link, Manner, Member, Place, Token};
 use standfast_format::StoreHeader;
 use standfast_pack::Pipeline;
 use standfast_reduce::PageHasher;
@@ -126,6 +126,14 @@ fn begin(
         },
         keep_global: config.keep_global,
         keep_every: config.keep_every,
+        manner: Manner {
+            codec: show("drain_codec"),
+            rate: config.drain_rate.0,
+            every: config.drain_every,
+            nice: config.drain_nice,
+            ionice: show("drain_ionice"),
+            cpus: show("drain_cpus"),
+        },
     };
     Ok((Link::begin(&place, begin, lock, member)?, token))
 }

@@ -1,6 +1,7 @@
 //! Where a job's store is: the job's name below the configured place.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use standfast_agent::Place;
@@ -50,13 +51,24 @@ pub fn agent_dir(config: &Config) -> Option<PathBuf> {
     Some(PathBuf::from(dir))
 }
 
-/// Opens the global store of the configured job; `None` if it has none.
+/// Opens the global store of the configured job to look at it; `None` if it has none.
 pub fn open_global(config: &Config) -> Result<Option<Arc<dyn Store>>> {
     if config.global.is_empty() {
         return Ok(None);
     }
     let global = Config { store: config.global.clone(), ..config.clone() };
+    // Who looks creates nothing: what a drain may find full or read-only keeps no job from running.
+    if is_absent_directory(&of_job(&global)) {
+        return Ok(None);
+    }
     open_job(&global).map(Some)
+}
+
+/// Whether a place is a directory that does not exist.
+fn is_absent_directory(place: &str) -> bool {
+    let path = place.strip_prefix("file://").unwrap_or(place);
+    let is_none = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+    !path.contains("://") && Path::new(path).metadata().is_err_and(|error| is_none(&error))
 }
 
 /// The place of the configured job in global storage as text; a directory by its whole path, for the

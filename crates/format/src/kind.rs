@@ -113,7 +113,11 @@ impl Kind {
             | E::ConnectionReset
             | E::ConnectionAborted
             | E::BrokenPipe
-            | E::NotConnected => Kind::Transient,
+            | E::NotConnected
+            | E::HostUnreachable
+            | E::NetworkUnreachable
+            | E::NetworkDown
+            | E::StaleNetworkFileHandle => Kind::Transient,
             E::Unsupported => Kind::Unsupported,
             E::InvalidInput | E::InvalidFilename | E::NotADirectory | E::IsADirectory => {
                 Kind::Invalid

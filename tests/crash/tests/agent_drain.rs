@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use standfast_agent::{Place, Status};
+use standfast_crash_tests::mount::Mounted;
 use standfast_crash_tests::node::{Jobs, RANKS};
 use standfast_crash_tests::report::Line;
 use standfast_store::{DirStore, Lock, Options, Store};
@@ -27,6 +28,40 @@ fn jobs(dir: &Path, nodes: usize) -> Jobs {
     };
     std::fs::create_dir(jobs.global()).unwrap();
     jobs
+}
+
+/// A job that drains to a file system of its own, of so many MiB; `None` where none can be mounted.
+fn jobs_with_target(dir: &Path, mib: u32) -> Option<(Jobs, Mounted)> {
+    let target = match Mounted::tmpfs(mib) {
+        Ok(target) => target,
+        Err(why) => {
+            println!("skipped: nothing can be mounted here: {why}");
+            return None;
+        }
+    };
+    let jobs = jobs(dir, 1);
+    std::fs::remove_dir(jobs.global()).unwrap();
+    std::os::unix::fs::symlink(target.path(), jobs.global()).unwrap();
+    Some((jobs, target))
+}
+
+/// Waits until the drain waits for this reason, and has tried again; nothing is offered meanwhile.
+fn wait_in_vain(jobs: &Jobs, why: &str) {
+    let place = &jobs.places()[0];
+    let waits = |status: &Status| {
+        let reason = status.drains.iter().find_map(|drain| drain.waits_for.as_ref());
+        status.sessions.is_empty() && reason.is_some_and(|reason| reason.contains(why))
+    };
+    wait_for(place, why, waits);
+    // Long enough for two further attempts.
+    std::thread::sleep(Duration::from_millis(1800));
+    wait_for(place, why, waits);
+    assert_eq!(offered(jobs), 0, "the target cannot have a checkpoint");
+}
+
+/// How many manifests global storage has.
+fn offered(jobs: &Jobs) -> usize {
+    std::fs::read_dir(jobs.global().join("job/manifests")).map_or(0, Iterator::count)
 }
 
 /// Runs the job until every rank has returned from so many checkpoints, then kills all ranks.
@@ -128,5 +163,38 @@ fn an_agent_that_was_killed_leaves_the_drain_to_the_next() {
     assert!(Command::new(EXE).args(words).status().unwrap().success());
     wait_for(place, "the end of the drain", |status| status.drains.is_empty());
     jobs.check_global(2);
+    standfast_agent::stop(place, true).unwrap();
+}
+
+#[test]
+fn a_full_target_gets_the_checkpoint_when_it_has_room() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some((jobs, target)) = jobs_with_target(dir.path(), 8) else { return };
+    let filler = target.path().join("filler");
+    std::fs::write(&filler, vec![1; (8 << 20) - (24 << 10)]).unwrap();
+    let free = || rustix::fs::statvfs(target.path()).unwrap().f_bavail;
+    live_until(&jobs, 3);
+    wait_in_vain(&jobs, "No space left");
+    let left = free();
+    std::thread::sleep(Duration::from_secs(3));
+    assert!(free() >= left, "attempts that fail take no further space");
+    std::fs::remove_file(&filler).unwrap();
+    let place = &jobs.places()[0];
+    wait_for(place, "the end of the drain", |status| status.drains.is_empty());
+    jobs.check_global(3);
+    standfast_agent::stop(place, true).unwrap();
+}
+
+#[test]
+fn a_target_that_was_read_only_gets_the_checkpoint_afterwards() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some((jobs, target)) = jobs_with_target(dir.path(), 8) else { return };
+    target.set_read_only(true);
+    live_until(&jobs, 3);
+    wait_in_vain(&jobs, "Read-only");
+    target.set_read_only(false);
+    let place = &jobs.places()[0];
+    wait_for(place, "the end of the drain", |status| status.drains.is_empty());
+    jobs.check_global(3);
     standfast_agent::stop(place, true).unwrap();
 }

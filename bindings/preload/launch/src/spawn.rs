@@ -78,12 +78,13 @@ fn prepare_exec(file: Option<RawFd>) -> std::io::Result<()> {
     }
 }
 
-/// Every setting as text, with a store that does not depend on the working directory.
+/// Every setting as text, with places that do not depend on the working directory.
 fn settings(loaded: &Loaded) -> Result<String> {
     let mut text = String::new();
     for key in KEYS {
         let mut value = (key.show)(&loaded.config);
-        if key.name == "store" && !value.contains("://") {
+        let is_place = ["store", "global"].contains(&key.name) && !value.is_empty();
+        if is_place && !value.contains("://") {
             let path = std::path::absolute(&value).map_err(Error::os("find the store"))?;
             value = path.to_string_lossy().into_owned();
         }

@@ -21,12 +21,13 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use standfast_drain::policy::Policy;
-use standfast_drain::{Drain, Encoding, Error, Event, Flow, Progress, Retention, Until};
-use standfast_format::{Kind, Retry, name};
+use standfast_drain::{Drain, Encoding, Error, Event, Flow, Priority, Progress, Retention, Until};
+use standfast_format::{Kind, name};
 use standfast_reduce::FilterChoice;
 use standfast_store::{Options, Store, keep_signals_away};
 
 use super::log::Log;
+use crate::message::Manner;
 use crate::status::DrainStatus;
 
 /// How often a drain looks whether there is something new.
@@ -36,10 +37,6 @@ const PAUSE_MIN: Duration = Duration::from_millis(500);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 /// A drain whose job is over and that has not moved a byte for so long is left to the next agent.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// How blocks are encoded on their way, as `standfast drain` does by default.
-const CODEC: &str = "zstd:1";
-/// How much draining steps back behind everything else.
-const NICE: i32 = 10;
 
 /// What is drained where: a line of the list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,6 +50,9 @@ pub(super) struct Errand {
     /// Checkpoints that stay there: so many of the newest (0: all), and one of so many for ever.
     #[serde(default)]
     pub(super) keep: (u32, u64),
+    /// How it is done. An agent of an earlier version has listed none.
+    #[serde(default)]
+    pub(super) manner: Manner,
 }
 
 /// The drains of an agent.
@@ -156,14 +156,16 @@ impl Drains {
 
     fn run(&self, draining: &Arc<Draining>) {
         keep_signals_away();
-        // Where it is refused the thread is as any other. Threads that it starts are as nice.
-        let _ = rustix::process::nice(NICE);
         let errand = &draining.errand;
         let event = |event: &str, why: Option<String>| {
             let fields = json!({ "store": errand.store, "to": errand.global, "why": why });
             self.log.event(event, fields);
         };
         event("drain begins", None);
+        // Threads that it starts step back as much.
+        if let Err(why) = step_back(&errand.manner) {
+            event("drain has no priority of its own", Some(why));
+        }
         let done = match self.follow(draining, &event) {
             Ok(()) => {
                 event("drained", None);
@@ -216,7 +218,7 @@ impl Drains {
             if had_job || read != read_before {
                 (moved, read_before) = (Instant::now(), read);
             }
-            let hopeless = error.kind().retry() == Retry::Never || moved.elapsed() > PATIENCE;
+            let hopeless = !error.may_pass() || moved.elapsed() > PATIENCE;
             if matches!(error, Error::Stopped) || (hopeless && !had_job) {
                 return Err(error);
             }
@@ -232,7 +234,7 @@ impl Drains {
     /// Carries what is due now. `seen`: the manifests after the last complete pass; while they are
     /// the same the target need not be asked.
     fn pass(&self, draining: &Draining, seen: &mut Option<Vec<String>>) -> Result<(), Error> {
-        let Errand { store, global, threads, keep: (newest, every) } = &draining.errand;
+        let Errand { store, global, threads, keep: (newest, every), manner } = &draining.errand;
         if !std::path::Path::new(store).is_dir() {
             // Somebody has removed the job; nothing is left to be carried.
             return Ok(());
@@ -243,15 +245,18 @@ impl Drains {
             return Ok(());
         }
         let target = open(global)?;
+        let wrong = |error: standfast_reduce::Error| Error::Manner { why: error.to_string() };
         let encoding = Encoding {
-            codec: CODEC.parse().expect("it is one"),
+            codec: manner.codec.parse().map_err(wrong)?,
             filter: FilterChoice::Auto,
             threads: *threads as usize,
         };
-        let flow = Flow::new(&*local, &self.stop, &draining.progress);
+        let rate = Some(manner.rate).filter(|rate| *rate > 0);
+        let flow = Flow::new(&*local, &self.stop, &draining.progress).rate(rate);
         let retention = Retention { newest: *newest as usize, every: *every };
         let drain = Drain::open(&*local, &*target, encoding)?.keeping(retention);
-        let until = Until { policy: Policy::Newest, follow: false, tries: 0 };
+        let policy = if manner.every > 0 { Policy::Every(manner.every) } else { Policy::Newest };
+        let until = Until { policy, follow: false, tries: 0 };
         let ended = drain.run(&until, &flow, &mut |event| self.take(draining, &event));
         draining.told().under_way = None;
         ended?;
@@ -340,6 +345,13 @@ impl Draining {
             waits_for,
         }
     }
+}
+
+/// Gives this thread the priority of a drain; what is refused is told.
+fn step_back(manner: &Manner) -> Result<(), String> {
+    let Manner { nice, ionice, cpus, .. } = manner;
+    let priority = Priority { nice: *nice, io: ionice.parse()?, cores: cpus.parse()? };
+    priority.take().map_err(|error| error.to_string())
 }
 
 fn open(place: &str) -> Result<Arc<dyn Store>, Error> {

@@ -215,10 +215,11 @@ impl Shared {
             Entry::Vacant(place) => drop(place.insert(Arc::clone(&session))),
             Entry::Occupied(_) => return Err(Error::Protocol { why: "a session begins twice" }),
         }
-        let Begin { store, global, threads, keep_global, keep_every, .. } = session.begin.clone();
+        let Begin { store, global, threads, keep_global, keep_every, manner, .. } =
+            session.begin.clone();
         if !global.is_empty() {
             let (threads, keep) = (threads.clamp(1, 64), (keep_global, keep_every));
-            self.drains.begin(Errand { store, global, threads, keep }, true);
+            self.drains.begin(Errand { store, global, threads, keep, manner }, true);
         }
         Ok(session)
     }

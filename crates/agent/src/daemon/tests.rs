@@ -14,7 +14,7 @@ use standfast_format::{
 use standfast_store::{DirStore, Lock, LockGuard, Options, Store};
 
 use super::Daemon;
-use crate::message::{Begin, Block, HandOver, PROTOCOL, Reply, Request, Token};
+use crate::message::{Begin, Block, HandOver, Manner, PROTOCOL, Reply, Request, Token};
 use crate::place::Place;
 use crate::wire::{self, Inbox};
 
@@ -119,6 +119,7 @@ fn wanted(dir: &Path) -> Begin {
         global: String::new(),
         keep_global: 0,
         keep_every: 0,
+        manner: Manner::default(),
     }
 }
 

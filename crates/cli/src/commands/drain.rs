@@ -5,16 +5,16 @@
 //! Needs nothing of the job: it may run, may have ended, may have been killed.
 
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 use standfast::{Kind, human_bytes, location};
 use standfast_drain::policy::Policy;
-use standfast_drain::{Carried, Drain, Encoding, Error, Event, Flow, Progress, Retention, Until};
+use standfast_drain::{
+    Carried, Drain, Encoding, Error, Event, Flow, Priority, Progress, Retention, Until,
+};
 use standfast_reduce::FilterChoice;
-use standfast_store::Store;
 
 use crate::args::{DrainArgs, FetchArgs, Global};
 use crate::bar;
@@ -29,32 +29,33 @@ const TRIES: u32 = 5;
 /// Carries checkpoints to global storage.
 pub(crate) fn drain(global: &Global, args: &DrainArgs, output: &Output) -> Result<ExitCode> {
     let job = place::open(global)?;
-    give_way(args)?;
+    give_way(args, &job.config)?;
     let to = args.to.as_deref().unwrap_or(&job.config.global);
     if to.is_empty() {
         return Err(Failure::new(Kind::Invalid, "nobody says where to drain to")
             .advise("give --to, or set global"));
     }
-    let target = target(to, &job.config)?;
     interrupt::listen();
     let encoding = Encoding {
-        codec: args.codec,
+        codec: args.codec.unwrap_or(job.config.drain_codec),
         filter: FilterChoice::Auto,
         threads: args.threads.map_or(job.config.threads(), |threads| threads as usize),
     };
     let progress = Progress::default();
     let flow = Flow::new(&*job.store, interrupt::requested(), &progress)
-        .rate(args.rate)
+        .rate(args.rate.or(Some(job.config.drain_rate.0).filter(|rate| *rate > 0)))
         .deadline(args.deadline.map(|time| Instant::now() + time));
     let retention = Retention {
         newest: args.keep.unwrap_or(job.config.keep_global) as usize,
         every: job.config.keep_every,
     };
-    let drain = Drain::open(&*job.store, &*target, encoding)?.keeping(retention);
-    let policy = args.every.map_or(Policy::Newest, Policy::Every);
+    let policy = match args.every.unwrap_or(job.config.drain_every) {
+        0 => Policy::Newest,
+        every => Policy::Every(every),
+    };
     let until = Until { policy, follow: args.follow, tries: TRIES };
     let mut log = Log::new(output, &progress);
-    let ended = drain.run(&until, &flow, &mut |event| log.take(&event));
+    let ended = carry(&job, to, (encoding, retention), &until, &flow, &mut log);
     log.said?;
     match ended {
         // A drain that follows a job ends when it is told to.
@@ -108,21 +109,34 @@ fn late(arrived: usize) -> Result<ExitCode> {
         .advise("what was sent stays there: another drain goes on where this one was"))
 }
 
-fn target(place: &str, config: &standfast::config::Config) -> Result<Arc<dyn Store>> {
-    let config = standfast::config::Config { store: place.to_owned(), ..config.clone() };
-    Ok(location::open_job(&config)?)
+/// Opens the target and carries what is due. Who follows a job waits for a target that cannot be
+/// opened yet; anybody else is told at once.
+fn carry(
+    job: &place::OpenJob,
+    to: &str,
+    (encoding, retention): (Encoding, Retention),
+    until: &Until,
+    flow: &Flow<'_>,
+    log: &mut Log<'_>,
+) -> standfast_drain::Result<()> {
+    let opening = Until { tries: 0, ..*until };
+    let tell = &mut |event: Event<'_>| log.take(&event);
+    let config = standfast::config::Config { store: to.to_owned(), ..job.config.clone() };
+    let (place, options) = (location::of_job(&config), location::options(&config));
+    let target = opening.persist(flow, tell, || Ok(standfast_store::open(&place, &options)?))?;
+    let open = || Drain::open(&*job.store, &*target, encoding);
+    let drain = opening.persist(flow, tell, open)?.keeping(retention);
+    drain.run(until, flow, tell)
 }
 
 /// Lets the program, and everybody else, go first.
-fn give_way(args: &DrainArgs) -> Result<()> {
-    let refused = |error: rustix::io::Errno| Failure::os("set", "priority or cores", error.into());
-    rustix::process::setpriority_process(None, args.nice).map_err(refused)?;
-    if let Some(cores) = &args.cpus {
-        let mut set = rustix::thread::CpuSet::new();
-        cores.0.iter().for_each(|core| set.set(*core));
-        rustix::thread::sched_setaffinity(None, &set).map_err(refused)?;
-    }
-    Ok(())
+fn give_way(args: &DrainArgs, config: &standfast::config::Config) -> Result<()> {
+    let priority = Priority {
+        nice: args.nice.unwrap_or(config.drain_nice),
+        io: args.ionice.unwrap_or(config.drain_ionice),
+        cores: args.cpus.clone().unwrap_or_else(|| config.drain_cpus.clone()),
+    };
+    priority.take().map_err(|error| Failure::os("set", "priority or cores", error))
 }
 
 /// What the user sees of a drain.

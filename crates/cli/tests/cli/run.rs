@@ -158,6 +158,49 @@ fn a_preloaded_program_goes_on_from_its_last_checkpoint() {
     assert_eq!(said.lines().filter(|line| *line == "begin").count(), 1);
 }
 
+/// The node is lost with its store: what was drained is enough, and numbers go on after it.
+#[test]
+#[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
+fn a_preloaded_program_goes_on_from_global_storage() {
+    let dir = tempfile::tempdir().unwrap();
+    compile_list(dir.path());
+    // Runs until there are so many checkpoints on the node, and is killed.
+    let live = |count: usize| {
+        let mut command = standfast(dir.path());
+        command.env("STANDFAST_GLOBAL", "global").stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.args(["--preload", "--every", "100ms", "--library"]).arg(library());
+        let run = command.args(["--", "./list", "100000"]).spawn().unwrap();
+        until("a checkpoint", || (checkpoints(dir.path()) >= count).then_some(()));
+        kill_process(until("the program", || child_of(run.id(), "list")), Signal::KILL).unwrap();
+        let (code, said, remarks) = finish(run);
+        assert_eq!(code, 137, "{remarks}");
+        (said, remarks)
+    };
+    live(1);
+    let drained = drain(dir.path());
+    fs::remove_dir_all(dir.path().join("store")).unwrap();
+
+    let (said, remarks) = live(2);
+    assert!(remarks.contains(&format!("checkpoint {drained} comes from global")), "{remarks}");
+    assert!(remarks.contains(&format!("goes on from checkpoint {drained}")), "{remarks}");
+    assert!(said.starts_with("step "), "it has begun again: {}", &said[..said.len().min(40)]);
+    assert!(drain(dir.path()) > drained, "what it stores after that is newer");
+}
+
+/// Drains to `global`; returns the version that has arrived.
+#[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
+fn drain(dir: &Path) -> u64 {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_standfast"));
+    command.current_dir(dir).args(["--store", "store", "drain", "--to", "global", "--json"]);
+    let output = command.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}{errors}");
+    let lines = text.lines().filter_map(|line| serde_json::from_str(line).ok());
+    let mut drained = lines.filter(|line: &serde_json::Value| line["type"] == "drained");
+    drained.next().and_then(|line| line["version"].as_u64()).expect("one has arrived")
+}
+
 #[test]
 #[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
 fn a_program_without_the_library_is_left_alone() {

@@ -8,6 +8,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use standfast_capture::Signal;
+use standfast_drain::{Cores, IoPriority};
 use standfast_format::{BLOCK_BYTES_MAX, HashKind, PAGE_BYTES_MAX, PAGE_BYTES_MIN, name};
 use standfast_gpu::memory::Choice as DeviceCodec;
 use standfast_pack::Pipeline;
@@ -207,6 +208,18 @@ pub struct Config {
     pub when_full: WhenFull,
     /// Where checkpoints are drained to, and read from when nothing nearer has them; empty: nowhere.
     pub global: String,
+    /// How blocks are compressed on their way there.
+    pub drain_codec: CodecChoice,
+    /// Most bytes per second that a drain sends; 0: what goes.
+    pub drain_rate: ByteSize,
+    /// Which checkpoints go: every so many, older ones too; 0: the newest, whenever one has arrived.
+    pub drain_every: u64,
+    /// How nice a drain is to other processes.
+    pub drain_nice: i32,
+    /// When its reads and writes of disks come.
+    pub drain_ionice: IoPriority,
+    /// Cores that it runs on; none: any.
+    pub drain_cpus: Cores,
     /// Whether shards of checkpoints are kept on other nodes.
     pub ring: Ring,
     /// Members of a group on the ring; 0: by the number of nodes.
@@ -581,6 +594,48 @@ pub const KEYS: &[Key] = &[
         show: |config| config.global.clone(),
     },
     Key {
+        name: "drain_codec",
+        help: "How blocks are compressed on their way to global storage: auto (per block, what arrives soonest), none, lz4, zstd:LEVEL, deflate:LEVEL",
+        default: "zstd:1",
+        set: |config, text| assign(&mut config.drain_codec, text),
+        show: |config| config.drain_codec.to_string(),
+    },
+    Key {
+        name: "drain_rate",
+        help: "Most bytes per second that the drain of a node sends; 0: no limit",
+        default: "0",
+        set: |config, text| assign(&mut config.drain_rate, text.strip_suffix("/s").unwrap_or(text)),
+        show: |config| config.drain_rate.to_string(),
+    },
+    Key {
+        name: "drain_every",
+        help: "Which checkpoints are drained: every so many, older ones too; 0: the newest, as often as bandwidth allows",
+        default: "0",
+        set: |config, text| number(&mut config.drain_every, text, 0, u64::MAX),
+        show: |config| config.drain_every.to_string(),
+    },
+    Key {
+        name: "drain_nice",
+        help: "How nice drains are to other processes, 0 to 19",
+        default: "10",
+        set: |config, text| number(&mut config.drain_nice, text, 0, 19),
+        show: |config| config.drain_nice.to_string(),
+    },
+    Key {
+        name: "drain_ionice",
+        help: "When reads and writes of drains come at the disk: 0 (first) to 7 (last), or idle (when nobody else needs it)",
+        default: "7",
+        set: |config, text| assign(&mut config.drain_ionice, text),
+        show: |config| config.drain_ionice.to_string(),
+    },
+    Key {
+        name: "drain_cpus",
+        help: "Cores that drains run on, such as 0,2-3; empty: any",
+        default: "",
+        set: |config, text| assign(&mut config.drain_cpus, text),
+        show: |config| config.drain_cpus.to_string(),
+    },
+    Key {
         name: "ring",
         help: "Keep shards of checkpoints on other nodes: off, or auto where nodes have stores of their own",
         default: "off",
@@ -724,6 +779,12 @@ impl Default for Config {
             local_bytes: ByteSize(0),
             when_full: WhenFull::Error,
             global: String::new(),
+            drain_codec: CodecSpec::NONE.into(),
+            drain_rate: ByteSize(0),
+            drain_every: 0,
+            drain_nice: 0,
+            drain_ionice: IoPriority::default(),
+            drain_cpus: Cores::default(),
             ring: Ring::Off,
             ring_group: 1,
             ring_shards: 0,

@@ -14,6 +14,7 @@
 
 mod criu;
 mod images;
+mod near;
 mod plain;
 mod preload;
 mod supervise;
@@ -57,7 +58,7 @@ pub(crate) fn run(global: &Global, args: &RunArgs, output: &Output) -> Result<Ex
     let loaded = place::load(global)?;
     let signal = args.signal.or(loaded.config.signal).unwrap_or(Signal::USR1);
     let mut way: Box<dyn Way> = match (args.preload, args.criu) {
-        (true, _) => Box::new(preload::Preload::new(args, loaded, signal)?),
+        (true, _) => Box::new(preload::Preload::new(args, loaded, signal, output)?),
         (_, true) => Box::new(criu::Criu::new(args, loaded)?),
         _ => Box::new(plain::Plain::new(args, loaded, signal)),
     };

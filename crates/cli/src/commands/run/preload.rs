@@ -3,6 +3,7 @@
 //! Invariants:
 //! - Before a checkpoint is chosen the twin of the last process has finished: it becomes a child
 //!   of this process when its own parent dies.
+//! - What it goes on from is in the local store (`near`).
 
 use libc::pid_t;
 use standfast::config::{Loaded, Signal};
@@ -10,25 +11,33 @@ use standfast::{Kind, Version};
 use standfast_launch::{Launch, resume};
 
 use super::plain::command;
-use super::{Cause, Way, adopt_orphans, listens};
+use super::{Cause, Way, adopt_orphans, listens, near};
 use crate::args::{RestartFrom, RunArgs};
 use crate::failure::{Failure, Result};
+use crate::output::Output;
 
 pub(super) struct Preload<'a> {
     args: &'a RunArgs,
     launch: Launch,
+    output: &'a Output,
 }
 
 impl<'a> Preload<'a> {
-    pub(super) fn new(args: &'a RunArgs, loaded: Loaded, signal: Signal) -> Result<Self> {
+    pub(super) fn new(
+        args: &'a RunArgs,
+        loaded: Loaded,
+        signal: Signal,
+        output: &'a Output,
+    ) -> Result<Self> {
         let library = standfast_launch::find(args.library.clone())?;
         adopt_orphans()?;
-        Ok(Self { args, launch: Launch { library, loaded, signal } })
+        Ok(Self { args, launch: Launch { library, loaded, signal }, output })
     }
 }
 
 impl Way for Preload<'_> {
     fn start(&mut self, from: RestartFrom) -> Result<(pid_t, Option<Version>)> {
+        near::bring(&self.launch.loaded.config, from, self.output)?;
         let prepared = match from {
             RestartFrom::Never => None,
             RestartFrom::Auto => resume::prepare(&self.launch.loaded, None)?,

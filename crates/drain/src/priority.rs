@@ -1,0 +1,213 @@
+//! How much a drain steps back: behind other processes, behind other users of the disk, onto cores
+//! that the program does not need.
+//!
+//! Data: settings or flags -> [`Priority::take`] on the thread that will drain; threads that it
+//! starts afterwards inherit all of it.
+//!
+//! Why it may not matter: schedulers of disks that know no priorities (`none`, usual for NVMe)
+//! ignore that part, and so do network file systems.
+
+use std::fmt;
+use std::io;
+use std::str::FromStr;
+
+/// Highest number of a core that can be named.
+const CORES_MAX: usize = 1024;
+/// Lowest priority of the usual class for reads and writes.
+const IO_LOWEST: u8 = 7;
+
+/// What a drain yields to others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Priority {
+    /// How nice it is to other processes, 0 to 19.
+    pub nice: i32,
+    /// When its reads and writes of disks come.
+    pub io: IoPriority,
+    /// Where it runs.
+    pub cores: Cores,
+}
+
+impl Default for Priority {
+    fn default() -> Self {
+        Self { nice: 10, io: IoPriority::default(), cores: Cores::default() }
+    }
+}
+
+impl Priority {
+    /// Gives the calling thread this priority, or leaves it a lower one. What is refused does not
+    /// keep the rest from being taken; the first refusal is returned.
+    pub fn take(&self) -> io::Result<()> {
+        self.take_nice().and(self.io.take()).and(self.cores.take())
+    }
+
+    fn take_nice(&self) -> io::Result<()> {
+        // Nobody may become less nice than it was started.
+        match rustix::process::getpriority_process(None)? {
+            now if now >= self.nice => Ok(()),
+            _ => Ok(rustix::process::setpriority_process(None, self.nice)?),
+        }
+    }
+}
+
+/// When reads and writes of disks come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IoPriority {
+    /// Only when nobody else reads or writes.
+    Idle,
+    /// Among others, from 0 (first) to 7 (last).
+    Among(u8),
+}
+
+impl Default for IoPriority {
+    fn default() -> Self {
+        IoPriority::Among(IO_LOWEST)
+    }
+}
+
+impl IoPriority {
+    /// As the kernel has it: a class and a level.
+    fn number(self) -> libc::c_int {
+        const CLASS_SHIFT: u32 = 13;
+        match self {
+            IoPriority::Among(level) => 2 << CLASS_SHIFT | libc::c_int::from(level.min(IO_LOWEST)),
+            IoPriority::Idle => 3 << CLASS_SHIFT,
+        }
+    }
+
+    fn take(self) -> io::Result<()> {
+        const WHO_PROCESS: libc::c_int = 1;
+        // SAFETY: three numbers; 0 is the calling thread.
+        match unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, self.number()) } {
+            0 => Ok(()),
+            _ => match io::Error::last_os_error() {
+                // All are alike there.
+                error if error.raw_os_error() == Some(libc::ENOSYS) => Ok(()),
+                error => Err(error),
+            },
+        }
+    }
+}
+
+impl FromStr for IoPriority {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let level = || text.parse().ok().filter(|level| *level <= IO_LOWEST);
+        match text {
+            "idle" => Ok(IoPriority::Idle),
+            _ => level().map(IoPriority::Among).ok_or_else(|| {
+                format!("{text:?} is neither idle nor a number from 0 (first) to 7 (last)")
+            }),
+        }
+    }
+}
+
+impl fmt::Display for IoPriority {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            IoPriority::Idle => f.write_str("idle"),
+            IoPriority::Among(level) => level.fmt(f),
+        }
+    }
+}
+
+/// A set of cores; empty: any.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cores(Vec<usize>);
+
+impl Cores {
+    fn take(&self) -> io::Result<()> {
+        if self.0.is_empty() {
+            return Ok(());
+        }
+        let mut set = rustix::thread::CpuSet::new();
+        self.0.iter().for_each(|core| set.set(*core));
+        Ok(rustix::thread::sched_setaffinity(None, &set)?)
+    }
+}
+
+impl FromStr for Cores {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let refuse = || format!("{text:?} is not a list of cores such as 0,2-3");
+        let number = |text: &str| text.parse::<usize>().ok().filter(|core| *core < CORES_MAX);
+        let mut cores = Vec::new();
+        for part in text.split(',').filter(|_| !text.is_empty()) {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            match (number(first), number(last)) {
+                (Some(first), Some(last)) if first <= last => cores.extend(first..=last),
+                _ => return Err(refuse()),
+            }
+        }
+        cores.sort_unstable();
+        cores.dedup();
+        Ok(Self(cores))
+    }
+}
+
+impl fmt::Display for Cores {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, run) in self.0.chunk_by(|a, b| a + 1 == *b).enumerate() {
+            let comma = if at > 0 { "," } else { "" };
+            match run {
+                [one] => write!(f, "{comma}{one}")?,
+                _ => write!(f, "{comma}{}-{}", run[0], run[run.len() - 1])?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cores_are_read_and_shown() {
+        for (text, shown) in [("", ""), ("0,2-3", "0,2-3"), ("3,2,2,0", "0,2-3"), ("7", "7")] {
+            assert_eq!(text.parse::<Cores>().unwrap().to_string(), shown, "{text}");
+        }
+        for text in ["a", "3-1", "0,", "2000", "-", "1-2-3"] {
+            assert!(text.parse::<Cores>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn priorities_of_disks_are_read_and_shown() {
+        for text in ["idle", "0", "7"] {
+            assert_eq!(text.parse::<IoPriority>().unwrap().to_string(), text);
+        }
+        for text in ["", "8", "-1", "best"] {
+            assert!(text.parse::<IoPriority>().is_err(), "{text}");
+        }
+    }
+
+    /// What the kernel says of the calling thread.
+    fn told() -> (libc::c_long, i32, bool) {
+        // SAFETY: two numbers; 1 is a process, 0 the calling thread.
+        let io = unsafe { libc::syscall(libc::SYS_ioprio_get, 1, 0) };
+        let nice = rustix::process::getpriority_process(None).unwrap();
+        let set = rustix::thread::sched_getaffinity(None).unwrap();
+        (io, nice, set.count() == 1)
+    }
+
+    #[test]
+    fn threads_that_are_started_later_step_back_as_much() {
+        let stepping_back = std::thread::spawn(|| {
+            let before = rustix::process::getpriority_process(None).unwrap();
+            let set = rustix::thread::sched_getaffinity(None).unwrap();
+            let core = (0..CORES_MAX).find(|core| set.is_set(*core)).unwrap();
+            let priority = Priority {
+                nice: before.max(15),
+                io: IoPriority::Idle,
+                cores: core.to_string().parse().unwrap(),
+            };
+            priority.take().unwrap();
+            let own = told();
+            assert_eq!(own, (3 << 13, before.max(15), true));
+            assert_eq!(std::thread::spawn(told).join().unwrap(), own);
+        });
+        stepping_back.join().unwrap();
+    }
+}
