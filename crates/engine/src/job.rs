@@ -317,6 +317,7 @@ impl Job {
         let _busy = standfast_commit::busy::hold(&*self.store);
         let begun = self.since_open();
         core.settle();
+        self.can_talk()?;
         let ready = self.board.untold().map_or(Ok(()), Err);
         let version = core.checkpoint(version, ready, &self.board)?;
         let held_up = self.since_open();
@@ -328,6 +329,12 @@ impl Job {
             requests.answer();
         }
         Ok(version)
+    }
+
+    /// Fails if other ranks could not be reached while a checkpoint was committed: calls of all
+    /// ranks make no sense any more.
+    pub(crate) fn can_talk(&self) -> Result<()> {
+        self.board.can_talk()
     }
 
     /// Whether a checkpoint of this process is still being written.

@@ -20,7 +20,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use standfast_format::{
-    Image, Kind, Level, Manifest, Rank, SegmentId, SegmentRef, StoreHeader, name,
+    Image, Kind, Level, Manifest, Rank, SegmentId, SegmentRef, StoreHeader, Version, name,
 };
 use standfast_restart::{Inventory, decode_image, read_image};
 use standfast_store::{Lock, LockGuard, Store};
@@ -250,8 +250,8 @@ impl Stores {
         Ok(all.into_iter().enumerate().filter_map(note).collect())
     }
 
-    /// Prunes every store: manifests everywhere first. Returns the segments that are gone, or may
-    /// be, and why something stayed.
+    /// Prunes every store: manifests everywhere first. What the leader of one store wants to keep
+    /// stays in all of them. Returns the segments that are gone, or may be, and why something stayed.
     pub(crate) fn prune(
         &self,
         team: &Team,
@@ -259,10 +259,12 @@ impl Stores {
         mut keep: Keep,
         inventory: &mut Inventory,
     ) -> Result<(Vec<SegmentId>, Vec<String>)> {
-        // What somebody needs in one store stays in all of them.
-        let needed = self.lead(|| Ok(prune::kept_by_others(store, inventory, &keep)))?;
+        let needed = self.lead(|| {
+            let others = prune::kept_by_others(store, inventory, &keep);
+            Ok(keep.versions.iter().copied().chain(others).collect::<Vec<Version>>())
+        })?;
         let needed = team.gather_all(Ok(needed.unwrap_or_default()))?;
-        keep.versions.extend(needed.into_iter().flatten());
+        keep.versions = needed.concat();
         let planned = self.lead(|| {
             // Somebody reads (a verify, an export): nothing is taken away from under them.
             let lock = match store.lock(Lock::ReadExclusive) {

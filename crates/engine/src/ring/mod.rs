@@ -36,6 +36,7 @@ use crate::stores::Stores;
 use crate::team::Team;
 use pieces::Pieces;
 
+pub(crate) use look::newest;
 pub use look::{Survey, Unusable, level, members_bytes, missing_ranks, read, survey};
 pub use standfast_protect::Topology;
 pub use standfast_protect::recover::{GroupLoss, GroupPlan, Place, Plan};

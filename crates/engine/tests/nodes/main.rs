@@ -2,6 +2,7 @@
 //! back elsewhere.
 
 mod global;
+mod gone;
 mod losses;
 mod ring;
 mod world;
