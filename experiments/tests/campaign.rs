@@ -16,7 +16,7 @@ fn summary(output: &Output) -> serde_json::Value {
 
 #[test]
 fn a_short_campaign_holds() {
-    let output = campaign(&["--seeds", "1000", "--seconds", "6"]);
+    let output = campaign(&["--seeds", "1000", "--seconds", "4"]);
     let out = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{out}\n{}", String::from_utf8_lossy(&output.stderr));
     let summary = summary(&output);
