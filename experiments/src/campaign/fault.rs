@@ -134,7 +134,7 @@ impl Fault {
         match self.kind {
             Kind::Agent(node) => world.kill_agent(node),
             Kind::Full(node, time) => {
-                let full = world.disks().fill(node)?;
+                let full = world.disks().fill(node);
                 life.run_until(Instant::now() + time);
                 drop(full);
             }

@@ -165,7 +165,14 @@ fn live(
 /// Waits for a life to begin, and holds it against what was promised; false if nothing was and it
 /// cannot.
 fn begin(world: &World<'_>, life: &mut Life, promise: &mut Promise) -> anyhow::Result<bool> {
-    match life.begin() {
+    let mut begun = life.begin();
+    if begun.is_err() && world.is_lazy() && promise.is_damaged() {
+        // A damaged page ends a program that has gone on without it; who reads first goes back further.
+        life.end()?;
+        *life = world.start_eagerly()?;
+        begun = life.begin();
+    }
+    match begun {
         Ok(step) => match promise.kept_by(step) {
             Ok(()) => Ok(true),
             Err(why) => bail!("{why} ({})", life.remarks().join("; ")),

@@ -61,6 +61,11 @@ impl Promise {
         self.local
     }
 
+    /// Whether a fault may have left something damaged that nobody has looked at since.
+    pub(super) fn is_damaged(&self) -> bool {
+        self.is_damaged
+    }
+
     /// Whether a life that says that it cannot begin breaks no promise.
     pub(super) fn may_fail(&self) -> bool {
         self.is_damaged && self.local == 0

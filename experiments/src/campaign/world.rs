@@ -16,6 +16,8 @@ use super::plan::{Global, Plan};
 use super::proxy::{Mood, Proxy};
 use super::rank::Bug;
 
+const LAZY: (&str, &str) = ("restart", "lazy");
+
 /// A job's surroundings.
 pub(super) struct World<'a> {
     plan: &'a Plan,
@@ -25,6 +27,8 @@ pub(super) struct World<'a> {
     plant: Option<Bug>,
     /// How often everything has begun anew.
     beginnings: Cell<u32>,
+    /// Whether ranks are to fill their memory first, whatever the plan says.
+    is_eager: Cell<bool>,
     dir: tempfile::TempDir,
 }
 
@@ -76,6 +80,7 @@ impl<'a> World<'a> {
             objects: objects.transpose()?,
             plant,
             beginnings: Cell::new(0),
+            is_eager: Cell::new(false),
             dir,
         };
         world.set_clock(0)?;
@@ -141,6 +146,19 @@ impl<'a> World<'a> {
         }
     }
 
+    /// Whether pages arrive when ranks touch them.
+    pub(super) fn is_lazy(&self) -> bool {
+        self.plan.settings.iter().any(|(name, value)| (*name, value.as_str()) == LAZY)
+    }
+
+    /// Starts the job's processes so that all pages are there before they go on.
+    pub(super) fn start_eagerly(&self) -> anyhow::Result<Life> {
+        self.is_eager.set(true);
+        let life = self.start();
+        self.is_eager.set(false);
+        life
+    }
+
     /// Starts the job's processes.
     pub(super) fn start(&self) -> anyhow::Result<Life> {
         let meeting = tempfile::tempdir()?;
@@ -195,6 +213,9 @@ impl<'a> World<'a> {
         ];
         settings.extend(self.global().map(|place| ("global", place)));
         settings.extend(self.plan.settings.iter().map(|(name, value)| (*name, value.clone())));
+        if self.is_eager.get() {
+            settings.push(("restart", "eager".to_owned()));
+        }
         Ok(settings)
     }
 
