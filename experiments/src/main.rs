@@ -41,6 +41,7 @@ enum Experiment {
     Hosts(hosts::Args),
     Campaign(campaign::Args),
     CampaignRank(campaign::rank::Args),
+    CampaignGlobal(campaign::global::Args),
     Aggregation(aggregation::Args),
     AggregationRank(aggregation::rank::Args),
     /// Be the agent of an experiment
@@ -80,6 +81,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Experiment::LevelsVerify(args) => levels::kills::verify(&args),
         Experiment::Campaign(args) => campaign::run(&args),
         Experiment::CampaignRank(args) => campaign::rank::run(&args),
+        Experiment::CampaignGlobal(args) => campaign::global::run(&args),
         Experiment::MpiRank(args) => mpi::rank::run(&args),
         Experiment::Pipeline(args) => pipeline::run(&args),
         Experiment::Star(args) => ring::star::run(&args),

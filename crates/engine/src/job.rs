@@ -317,6 +317,7 @@ impl Job {
         let _busy = standfast_commit::busy::hold(&*self.store);
         let begun = self.since_open();
         core.settle();
+        self.can_talk()?;
         let ready = self.board.untold().map_or(Ok(()), Err);
         let version = core.checkpoint(version, ready, &self.board)?;
         let held_up = self.since_open();
@@ -328,6 +329,12 @@ impl Job {
             requests.answer();
         }
         Ok(version)
+    }
+
+    /// Fails if other ranks could not be reached while a checkpoint was committed: calls of all
+    /// ranks make no sense any more.
+    pub(crate) fn can_talk(&self) -> Result<()> {
+        self.board.can_talk()
     }
 
     /// Whether a checkpoint of this process is still being written.
@@ -492,37 +499,18 @@ impl Core {
         let wanted = ready.and_then(|()| self.choose(version));
         let (mut order, agent_lost) = agree_on_attempt(&self.team, wanted, lost.is_some())?;
         if agent_lost {
-            self.dismiss_agent(lost)?;
-            // The store may hold more than this rank knew.
-            let wanted = self.choose(version);
-            order = agree_on_attempt(&self.team, wanted, false)?.0;
+            order = self.order_without_agent(version, lost)?;
         }
         self.make_room()?;
-        let inventory = self.inventory.as_ref().expect("settled");
-        let version = order.version;
-        let sequence = order.sequence;
-        let capturer = self.capturer.as_mut().expect("settled");
-        // SAFETY: `protect` obliges raw regions to be left alone during this call, and the cells
-        // of safe regions are held for reading. Memory goes only after `unprotect`, which waits.
-        let frozen = unsafe { capturer.freeze(&self.regions, order, inventory, &self.team) }?;
-        let work = match frozen {
-            Some(frozen) => {
-                self.take_in_behind(order, |capturer, team| capturer.take_in(frozen, team))
+        let work = match self.capture(order) {
+            Err(error) if self.agent_is_gone(&error)? => {
+                let lost = self.capturer().agent_lost();
+                order = self.order_without_agent(version, lost)?;
+                self.capture(order)?
             }
-            None => {
-                let device = self.device.as_ref();
-                // SAFETY: as above.
-                let captured = unsafe {
-                    capturer.capture(&self.regions, order, inventory, &self.team, device)
-                };
-                match captured? {
-                    Captured::Draft(draft) => Work::Draft(draft),
-                    Captured::Staged(staged) => {
-                        self.take_in_behind(order, |capturer, _| capturer.take_in_staged(*staged))
-                    }
-                }
-            }
+            work => work?,
         };
+        let Order { version, sequence, .. } = order;
         drop(held);
         board.set(version, Progress::Reached(Level::Memory));
         let inventory = self.inventory.take().expect("settled");
@@ -532,6 +520,51 @@ impl Core {
 }
 
 impl Core {
+    /// Captures all regions. Collective.
+    fn capture(&mut self, order: Order) -> Result<Work> {
+        let inventory = self.inventory.as_ref().expect("settled");
+        let capturer = self.capturer.as_mut().expect("settled");
+        // SAFETY: `protect` obliges raw regions to be left alone during this call, and the cells
+        // of safe regions are held for reading. Memory goes only after `unprotect`, which waits.
+        let frozen = unsafe { capturer.freeze(&self.regions, order, inventory, &self.team) }?;
+        if let Some(frozen) = frozen {
+            return Ok(self.take_in_behind(order, |capturer, team| capturer.take_in(frozen, team)));
+        }
+        let device = self.device.as_ref();
+        // SAFETY: as above.
+        let captured =
+            unsafe { capturer.capture(&self.regions, order, inventory, &self.team, device) };
+        Ok(match captured? {
+            Captured::Draft(draft) => Work::Draft(draft),
+            Captured::Staged(staged) => {
+                self.take_in_behind(order, |capturer, _| capturer.take_in_staged(*staged))
+            }
+        })
+    }
+
+    /// Whether a capture that failed on all ranks did so where one has lost its agent: without
+    /// agents it may succeed, and memory is still as it was. Collective.
+    fn agent_is_gone(&mut self, error: &Error) -> Result<bool> {
+        if let Error::Comm(_) = error {
+            return Ok(false);
+        }
+        let has_agent = self.capturer().agent_lost().is_none();
+        let [all_have] = self.team.all_hold([has_agent])?;
+        Ok(!all_have)
+    }
+
+    /// Goes on without the agent, and orders anew: the store may hold more than this rank knew.
+    /// Collective.
+    fn order_without_agent(
+        &mut self,
+        version: Option<Version>,
+        lost: Option<Error>,
+    ) -> Result<Order> {
+        self.dismiss_agent(lost)?;
+        let wanted = self.choose(version);
+        Ok(agree_on_attempt(&self.team, wanted, false)?.0)
+    }
+
     /// Work for the committer: what is left to take in, with the capturer that does it.
     fn take_in_behind(
         &mut self,

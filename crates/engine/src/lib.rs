@@ -47,6 +47,7 @@ mod interval;
 mod job;
 mod lazy;
 pub mod location;
+mod naming;
 mod pledges;
 mod point;
 mod progress;

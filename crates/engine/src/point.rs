@@ -48,6 +48,7 @@ impl Job {
     pub fn point(&self) -> Result<Option<Version>> {
         let mut core = self.core();
         if core.team.size() > 1 {
+            self.can_talk()?;
             let due = !core.team.is_first() || self.is_due();
             let own = [due, !self.is_asked(), core.can_settle()];
             let [due, unasked, ready] = core.team.all_hold(own)?;

@@ -8,7 +8,7 @@
 //!   the others.
 
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock};
 
 use standfast_format::{Level, Version};
 
@@ -38,6 +38,8 @@ struct Entry {
 pub(crate) struct Board {
     entries: Mutex<VecDeque<Entry>>,
     changed: Condvar,
+    /// Why the ranks cannot talk to each other any more.
+    lost: OnceLock<Error>,
 }
 
 impl Board {
@@ -108,6 +110,17 @@ impl Board {
             }
             entries = self.changed.wait(entries).expect("nobody panics with the board");
         }
+    }
+
+    /// Records that ranks could not be reached beside the program's own calls.
+    pub(crate) fn lose(&self, error: &Error) {
+        // The first reason counts.
+        let _ = self.lost.set(error.clone());
+    }
+
+    /// Fails if ranks could not be reached: whoever went on would wait for those that wait for it.
+    pub(crate) fn can_talk(&self) -> Result<()> {
+        self.lost.get().map_or(Ok(()), |error| Err(error.clone()))
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<Entry>> {

@@ -8,8 +8,8 @@
 //! also out of global storage; what one rank alone wants it reads itself ([`Demand`]). Several threads of each rank read stretches of segments, decode and
 //! check them: while some wait for bytes, the others decompress what has come.
 //!
-//! A plan that fails because something near is damaged gives way to another in which everything
-//! comes from global storage.
+//! A plan that fails because something near is damaged is tried again when the ring has made that
+//! anew; else it gives way to another in which everything comes from global storage.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -49,7 +49,14 @@ impl Job {
             }
             Err(error) => return Err(error),
         }
-        let near = self.read_planned(core, found, Some(before));
+        let mut near = self.read_planned(core, found, Some(before.clone()));
+        if let Err(error) = &near
+            && passable(&core.team, error)?
+            && let Some(mended) = self.mend(core, local)?
+        {
+            notes.extend(mended);
+            near = self.read_planned(core, found, Some(before));
+        }
         let mut back = match near {
             Err(error) if looks && passable(&core.team, &error)? => {
                 core.distrust(local);
@@ -61,6 +68,16 @@ impl Job {
         };
         back.notes.extend(notes);
         Ok(back)
+    }
+
+    /// Lets the ring make again what is damaged on the nodes; what was done, if anything. Collective.
+    fn mend(&self, core: &Core, local: &Manifest) -> Result<Option<Vec<String>>> {
+        match ring::mend(&core.team, &*self.store, &self.stores, local, &self.header) {
+            Ok(rebuilt) => Ok((rebuilt.pieces > 0).then(|| rebuilt.notes())),
+            Err(error @ Error::Comm(_)) => Err(error),
+            // What could not be read tells more than that nothing helps.
+            Err(_) => Ok(None),
+        }
     }
 
     /// What the nodes hold of a checkpoint; everything, if nobody has looked.

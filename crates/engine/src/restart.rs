@@ -58,6 +58,7 @@ impl Job {
         let _busy = standfast_commit::busy::hold(&*self.store);
         let mut core = self.core();
         core.settle();
+        self.can_talk()?;
         core.rest_tracking();
         let cells = core.cells.clone();
         let ready = || {

@@ -20,15 +20,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use standfast_format::{
-    IDENTITY_BYTES_MAX, Image, JobId, Kind, Level, Manifest, Rank, SegmentId, SegmentRef,
-    StoreHeader, StoreIdentity, name,
+    Image, Kind, Level, Manifest, Rank, SegmentId, SegmentRef, StoreHeader, Version, name,
 };
-use standfast_restart::{Inventory, decode_image, read_header, read_image};
+use standfast_restart::{Inventory, decode_image, read_image};
 use standfast_store::{Lock, LockGuard, Store};
 
 use crate::checkpoint::told::Holdings;
 use crate::error::{Error, Result};
-use crate::identity;
+use crate::naming::{self, Header};
 use crate::pledges;
 use crate::prune::{self, Keep, Plan};
 use crate::sources::Held;
@@ -55,7 +54,7 @@ pub(crate) struct Opened {
 /// What a leader has found before anything is agreed.
 struct Found {
     lock: LockGuard,
-    header: Option<StoreHeader>,
+    header: Header,
 }
 
 /// Opens the stores of all ranks, each given by its own rank.
@@ -71,18 +70,15 @@ pub(crate) fn open(
     let stores = Stores::find(team, store)?;
     let found = stores.lead(|| take_over(store));
     let told = match &found {
-        Ok(found) => {
-            Ok(found.as_ref().and_then(|found| found.header.as_ref().map(StoreHeader::encode)))
-        }
+        Ok(found) => Ok(found.as_ref().map(|found| found.header.told(team))),
         Err(error) => Err(error.clone()),
     };
     let headers = team.gather_all(told)?;
-    let header = common_header(team, headers, job, elsewhere)?;
     let found = found?;
+    let own = found.as_ref().map(|found| &found.header);
+    let header = naming::common_header(team, own, headers, job, elsewhere)?;
     let own = stores.lead(|| {
-        if found.as_ref().is_some_and(|found| found.header.is_none()) {
-            store.put_new(name::STORE, &header.encode())?;
-        }
+        own.map_or(Ok(()), |own| own.complete(store, &header))?;
         store.discard_unsealed()?;
         Ok(Inventory::read(store)?)
     });
@@ -111,52 +107,7 @@ pub(crate) fn open(
 /// Takes the writer's lock of a store.
 fn take_over(store: &dyn Store) -> Result<Found> {
     let lock = store.lock(Lock::Writer)?;
-    match read_header(store) {
-        Ok(header) => Ok(Found { lock, header: Some(header) }),
-        Err(standfast_restart::Error::NoStore { .. }) => Ok(Found { lock, header: None }),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// The header that all stores have or shall have.
-fn common_header(
-    team: &Team,
-    told: Vec<Option<Vec<u8>>>,
-    job: &str,
-    elsewhere: impl FnOnce() -> Result<Option<StoreHeader>>,
-) -> Result<StoreHeader> {
-    let mut known: Option<(usize, StoreHeader)> = None;
-    for (rank, bytes) in told.iter().enumerate() {
-        let Some(bytes) = bytes else { continue };
-        let object = name::STORE.into();
-        let header = StoreHeader::decode(bytes)
-            .map_err(|source| standfast_restart::Error::Object { object, source })?;
-        match &known {
-            Some((first, other)) if other.id != header.id => {
-                return Err(Error::Disagree(format!(
-                    "the store of rank {rank} and that of rank {first} were made by different runs; move one of them away"
-                )));
-            }
-            Some(_) => {}
-            None => known = Some((rank, header)),
-        }
-    }
-    if let Some((_, header)) = known {
-        return Ok(header);
-    }
-    let make = || {
-        if let Some(header) = elsewhere()? {
-            return Ok(header);
-        }
-        let header = StoreHeader {
-            id: JobId(identity::bytes()?),
-            job: job.into(),
-            key: identity::bytes()?,
-            created_ns: identity::now_ns(),
-        };
-        Ok(header)
-    };
-    team.tell(team.is_first().then(make))
+    Ok(Found { lock, header: Header::read(store)? })
 }
 
 /// What the stores hold together: the newest of every version.
@@ -212,37 +163,13 @@ pub(crate) fn discard_orphans(store: &dyn Store, inventory: &Inventory) -> Resul
     }
 }
 
-/// The identity of a store, which it gets when it has none.
-fn identify(store: &dyn Store) -> Result<StoreIdentity> {
-    let read = |bytes: Vec<u8>| {
-        let object = name::IDENTITY.into();
-        StoreIdentity::decode(&bytes)
-            .map_err(|source| standfast_restart::Error::Object { object, source }.into())
-    };
-    match store.get(name::IDENTITY, IDENTITY_BYTES_MAX) {
-        Ok(bytes) => return read(bytes),
-        Err(error) if error.kind() == Kind::Missing => {}
-        Err(error) => return Err(error.into()),
-    }
-    let own = StoreIdentity(identity::bytes()?);
-    match store.put_new(name::IDENTITY, &own.encode()) {
-        Ok(()) => Ok(own),
-        // Another rank of this node was faster.
-        Err(error) if error.kind() == Kind::Busy => {
-            read(store.get(name::IDENTITY, IDENTITY_BYTES_MAX)?)
-        }
-        Err(error) => Err(error.into()),
-    }
-}
-
 impl Stores {
     fn find(team: &Team, store: &dyn Store) -> Result<Self> {
         // A program of one rank has nobody to share with.
         if team.size() == 1 {
             return Ok(Self { rank: 0, of: vec![0], leaders: vec![0] });
         }
-        let all = team.gather_all(identify(store))?;
-        Ok(Self::group(team.rank().0 as usize, &all))
+        Ok(Self::group(team.rank().0 as usize, &naming::identities(team, store)?))
     }
 
     fn group<T: PartialEq>(rank: usize, identities: &[T]) -> Self {
@@ -323,8 +250,8 @@ impl Stores {
         Ok(all.into_iter().enumerate().filter_map(note).collect())
     }
 
-    /// Prunes every store: manifests everywhere first. Returns the segments that are gone, or may
-    /// be, and why something stayed.
+    /// Prunes every store: manifests everywhere first. What the leader of one store wants to keep
+    /// stays in all of them. Returns the segments that are gone, or may be, and why something stayed.
     pub(crate) fn prune(
         &self,
         team: &Team,
@@ -332,10 +259,12 @@ impl Stores {
         mut keep: Keep,
         inventory: &mut Inventory,
     ) -> Result<(Vec<SegmentId>, Vec<String>)> {
-        // What somebody needs in one store stays in all of them.
-        let needed = self.lead(|| Ok(prune::kept_by_others(store, inventory, &keep)))?;
+        let needed = self.lead(|| {
+            let others = prune::kept_by_others(store, inventory, &keep);
+            Ok(keep.versions.iter().copied().chain(others).collect::<Vec<Version>>())
+        })?;
         let needed = team.gather_all(Ok(needed.unwrap_or_default()))?;
-        keep.versions.extend(needed.into_iter().flatten());
+        keep.versions = needed.concat();
         let planned = self.lead(|| {
             // Somebody reads (a verify, an export): nothing is taken away from under them.
             let lock = match store.lock(Lock::ReadExclusive) {

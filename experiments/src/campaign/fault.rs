@@ -1,36 +1,58 @@
-//! What can happen to a job, and what must hold afterwards.
+//! What can happen to a job, and how it is done.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
-use super::Promise;
-use super::life::Life;
+use super::life::{Life, Word};
 use super::plan::Dice;
+use super::proxy::Mood;
 use super::world::World;
 
 /// Something that happens.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fault {
     pub(super) kind: Kind,
-    /// How long the job has run when it happens.
-    pub(super) after: Duration,
+    pub(super) when: When,
     /// Decides about files and bytes.
     pub(super) dice: u64,
+}
+
+/// At which instant.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum When {
+    /// So long after the last one, of a job that runs.
+    After(Duration),
+    /// So long after something was told for so many times.
+    Word(Word, usize, Duration),
+    /// So long after the processes were started, whatever they have come to.
+    Early(Duration),
 }
 
 /// What happens; nodes and ranks by number.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Kind {
-    /// One rank is killed; the others end by themselves.
+    // Disturbances: the job goes on.
+    /// A node's agent is killed.
+    Agent(usize),
+    /// A node's disk is full for a while.
+    Full(usize, Duration),
+    /// The clocks of all nodes jump to so many seconds before or after the time.
+    Clock(i64),
+    /// From now on messages between ranks take up to so long.
+    Messages(Duration),
+    /// Global storage answers badly for a while.
+    Storage(Mood, Duration),
+    // Ends: afterwards the job is started again.
+    /// One rank is killed; the others are left alone for a while.
     Rank(usize),
     /// All ranks are killed at once, agents live.
     Ranks,
-    /// A node's agent is killed, then all ranks.
-    Agent(usize),
-    /// Everything is killed.
+    /// All processes of a node are killed; the other ranks are left alone for a while.
+    Node(usize),
+    /// Everything is killed; disks lose what was not durable, where they can.
     Power,
     /// Everything is killed, and a node's disk is gone.
     Disk(usize),
@@ -38,99 +60,164 @@ pub(super) enum Kind {
     Disks,
     /// Everything is killed, and a file on a node is cut short, gone, or has other bytes.
     File(usize),
-    /// A node's disk is full for a while, then all ranks are killed.
-    Full(usize),
+}
+
+/// What a fault leaves standing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Leaves {
+    /// What has reached the disks of the nodes.
+    Local,
+    /// What the other nodes can make again.
+    Ring,
+    /// What is in global storage.
+    Global,
 }
 
 impl Kind {
-    pub(super) fn drawn(dice: &mut Dice, nodes: usize) -> Self {
-        let node = dice.below(nodes as u64) as usize;
-        match dice.below(12) {
-            0 | 1 => Kind::Rank(dice.below(8) as usize),
-            2 | 3 => Kind::Ranks,
-            4 => Kind::Agent(node),
-            5 => Kind::Power,
-            6 | 7 => Kind::Disk(node),
-            8 => Kind::Disks,
-            9 | 10 => Kind::File(node),
-            _ => Kind::Full(node),
+    /// Its name in tallies.
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Kind::Agent(_) => "agent killed",
+            Kind::Full(..) => "disk full",
+            Kind::Clock(_) => "clocks jump",
+            Kind::Messages(_) => "messages delayed",
+            Kind::Storage(Mood::Slow, _) => "global storage slow",
+            Kind::Storage(..) => "global storage fails",
+            Kind::Rank(_) => "rank killed",
+            Kind::Ranks => "all ranks killed",
+            Kind::Node(_) => "node killed",
+            Kind::Power => "power lost",
+            Kind::Disk(_) => "disk lost",
+            Kind::Disks => "all disks lost",
+            Kind::File(_) => "file damaged",
+        }
+    }
+
+    /// Whether the job is over with it.
+    pub(super) fn ends(&self) -> bool {
+        match self {
+            Kind::Agent(_)
+            | Kind::Full(..)
+            | Kind::Clock(_)
+            | Kind::Messages(_)
+            | Kind::Storage(..) => false,
+            Kind::Rank(_)
+            | Kind::Ranks
+            | Kind::Node(_)
+            | Kind::Power
+            | Kind::Disk(_)
+            | Kind::Disks
+            | Kind::File(_) => true,
+        }
+    }
+
+    pub(super) fn leaves(&self) -> Leaves {
+        match self {
+            Kind::Disk(_) | Kind::File(_) => Leaves::Ring,
+            Kind::Disks => Leaves::Global,
+            _ => Leaves::Local,
         }
     }
 }
 
 impl Fault {
-    /// Whether it harms what is on disk.
-    pub(super) fn damages(&self) -> bool {
-        matches!(self.kind, Kind::Disk(_) | Kind::Disks | Kind::File(_))
-    }
-
-    /// Lets the job run, strikes, and tells what must hold.
-    pub(super) fn strike(&self, world: &World, mut life: Life) -> anyhow::Result<Promise> {
-        life.run_until(Instant::now() + self.after);
-        match self.kind {
-            Kind::Rank(rank) => life.kill(Some(rank))?,
-            Kind::Ranks => life.kill(None)?,
-            Kind::Agent(node) => {
-                world.kill_agent(node);
-                life.run_until(Instant::now() + self.after / 4);
-                life.kill(None)?;
-            }
-            Kind::Full(node) => {
-                let full = world.fill(node)?;
-                life.run_until(Instant::now() + self.after / 2);
-                drop(full);
-                life.run_until(Instant::now() + self.after / 4);
-                life.kill(None)?;
-            }
-            Kind::Power | Kind::Disk(_) | Kind::Disks | Kind::File(_) => {
-                life.kill(None)?;
-                (0..world.nodes()).for_each(|node| world.kill_agent(node));
+    /// Lets the job run until the fault is due, and strikes. Returns what the job was at.
+    pub(super) fn strike(&self, world: &World, life: &mut Life) -> anyhow::Result<Word> {
+        match self.when {
+            When::After(time) | When::Early(time) => life.run_until(Instant::now() + time),
+            When::Word(word, times, then) => {
+                life.run_until_told(word, times);
+                life.run_until(Instant::now() + then);
             }
         }
-        let heard = life.heard();
-        let global = world.newest_global()?;
-        let least = match self.kind {
-            Kind::Disk(node) => {
-                world.wipe(node)?;
-                heard.ring.max(global)
+        let at = life.at();
+        match self.kind {
+            Kind::Agent(node) => world.kill_agent(node),
+            Kind::Full(node, time) => {
+                let full = world.disks().fill(node);
+                life.run_until(Instant::now() + time);
+                drop(full);
             }
-            Kind::File(node) => {
-                self.damage(world, node)?;
-                heard.ring.max(global)
+            Kind::Clock(seconds) => world.set_clock(seconds)?,
+            Kind::Messages(most) => world.set_delay(most)?,
+            Kind::Storage(mood, time) => {
+                world.set_mood(mood);
+                life.run_until(Instant::now() + time);
+                world.set_mood(Mood::Well);
+            }
+            Kind::Rank(rank) => {
+                life.kill(&[rank])?;
+                self.leave_alone(life)?;
+            }
+            Kind::Ranks => life.end()?,
+            Kind::Node(node) => {
+                world.kill_agent(node);
+                life.kill(&world.ranks_of(node))?;
+                self.leave_alone(life)?;
+            }
+            Kind::Power => {
+                world.disks().power_off();
+                end_all(world, life)?;
+                world.disks().power_on()?;
+            }
+            Kind::Disk(node) => {
+                end_all(world, life)?;
+                world.disks().wipe(node)?;
             }
             Kind::Disks => {
-                (0..world.nodes()).try_for_each(|node| world.wipe(node))?;
-                global
+                end_all(world, life)?;
+                (0..world.nodes()).try_for_each(|node| world.disks().wipe(node))?;
             }
-            _ => heard.local.max(global),
-        };
-        Ok(Promise { least, most: heard.begun })
+            Kind::File(node) => {
+                end_all(world, life)?;
+                damage(&world.store(node), &mut Dice::new(self.dice))?;
+            }
+        }
+        Ok(at)
     }
 
-    fn damage(&self, world: &World, node: usize) -> anyhow::Result<()> {
-        let mut files = Vec::new();
-        files_below(&world.store(node), &mut files);
-        files.sort();
+    /// Lets the other ranks find out by themselves that some are gone, or kills them a little later,
+    /// as a launcher does.
+    fn leave_alone(&self, life: &mut Life) -> anyhow::Result<()> {
         let mut dice = Dice::new(self.dice);
-        if files.is_empty() {
-            return Ok(());
+        if dice.one_in(4) {
+            life.wait_for_end()?;
+        } else {
+            life.run_until(Instant::now() + Duration::from_micros(dice.below(60_000)));
         }
-        let path = &files[dice.below(files.len() as u64) as usize];
-        let mut bytes = std::fs::read(path).context("reading what is to be damaged")?;
-        match dice.below(3) {
-            0 => return Ok(std::fs::remove_file(path)?),
-            1 => bytes.truncate(dice.below(bytes.len() as u64) as usize),
-            _ => {
-                let at = dice.below(bytes.len() as u64) as usize;
-                let end = (at + 1 + dice.below(64) as usize).min(bytes.len());
-                bytes[at.min(end)..end].iter_mut().for_each(|byte| *byte ^= 0x5a);
-            }
-        }
-        Ok(std::fs::write(path, bytes)?)
+        life.end()
     }
 }
 
-fn files_below(dir: &std::path::Path, files: &mut Vec<PathBuf>) {
+fn end_all(world: &World, life: &mut Life) -> anyhow::Result<()> {
+    life.end()?;
+    world.stop();
+    Ok(())
+}
+
+/// Removes, shortens or changes some file of a store.
+fn damage(store: &Path, dice: &mut Dice) -> anyhow::Result<()> {
+    let mut files = Vec::new();
+    files_below(store, &mut files);
+    files.sort();
+    if files.is_empty() {
+        return Ok(());
+    }
+    let path = &files[dice.below(files.len() as u64) as usize];
+    let mut bytes = std::fs::read(path).context("reading what is to be damaged")?;
+    match dice.below(3) {
+        0 => return Ok(std::fs::remove_file(path)?),
+        1 => bytes.truncate(dice.below(bytes.len() as u64) as usize),
+        _ => {
+            let at = dice.below(bytes.len() as u64) as usize;
+            let end = (at + 1 + dice.below(64) as usize).min(bytes.len());
+            bytes[at..end].iter_mut().for_each(|byte| *byte ^= 0x5a);
+        }
+    }
+    Ok(std::fs::write(path, bytes)?)
+}
+
+fn files_below(dir: &Path, files: &mut Vec<PathBuf>) {
     for path in std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path()) {
         match path.is_dir() {
             true => files_below(&path, files),
@@ -143,16 +230,24 @@ fn files_below(dir: &std::path::Path, files: &mut Vec<PathBuf>) {
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.kind.name())?;
         match self.kind {
-            Kind::Rank(rank) => write!(f, "a rank ({rank}) is killed"),
-            Kind::Ranks => write!(f, "all ranks are killed"),
-            Kind::Agent(node) => write!(f, "agent {node} is killed"),
-            Kind::Power => write!(f, "all is killed"),
-            Kind::Disk(node) => write!(f, "disk {node} is lost"),
-            Kind::Disks => write!(f, "all disks are lost"),
-            Kind::File(node) => write!(f, "a file on disk {node} is damaged"),
-            Kind::Full(node) => write!(f, "disk {node} is full"),
-        }?;
-        write!(f, " after {} ms", self.after.as_millis())
+            Kind::Rank(rank) => write!(f, " ({rank})")?,
+            Kind::Agent(node) | Kind::Node(node) | Kind::Disk(node) | Kind::File(node) => {
+                write!(f, " ({node})")?;
+            }
+            Kind::Full(node, time) => write!(f, " ({node}) for {} ms", time.as_millis())?,
+            Kind::Clock(seconds) => write!(f, " by {seconds} s")?,
+            Kind::Messages(most) => write!(f, " by up to {} us", most.as_micros())?,
+            Kind::Storage(mood, time) => write!(f, " ({mood:?}) for {} ms", time.as_millis())?,
+            Kind::Ranks | Kind::Power | Kind::Disks => {}
+        }
+        match self.when {
+            When::After(time) => write!(f, " after {} ms", time.as_millis()),
+            When::Word(word, times, then) => {
+                write!(f, " {} us after {word:?} for the {times}. time", then.as_micros())
+            }
+            When::Early(time) => write!(f, " {} ms after the start", time.as_millis()),
+        }
     }
 }

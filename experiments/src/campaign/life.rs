@@ -5,10 +5,54 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 
 /// No life takes this long to begin or to end.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a word is waited for that may never come: no ring, no room.
+const WORD_MAX: Duration = Duration::from_millis(1500);
+
+/// What a rank tells, and so what it is at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Word {
+    /// Nothing yet: it opens stores, recovers, restarts.
+    Started,
+    /// It has come back.
+    Begins,
+    /// A checkpoint is asked for.
+    Begun,
+    /// The call has returned.
+    Taken,
+    /// It is durable on the nodes.
+    Local,
+    /// It is on the ring.
+    Ring,
+}
+
+impl Word {
+    fn parse(text: &str) -> Option<Self> {
+        Some(match text {
+            "begins" => Word::Begins,
+            "begun" => Word::Begun,
+            "taken" => Word::Taken,
+            "local" => Word::Local,
+            "ring" => Word::Ring,
+            _ => return None,
+        })
+    }
+
+    /// What the job does after it has told this.
+    pub(super) fn what(self) -> &'static str {
+        match self {
+            Word::Started => "recovery",
+            Word::Begins => "computation",
+            Word::Begun => "capture",
+            Word::Taken => "pack, encode, commit",
+            Word::Local => "prune, ring",
+            Word::Ring => "drain",
+        }
+    }
+}
 
 /// What the ranks have told: the last step of each kind.
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,6 +67,13 @@ pub(super) struct Life {
     ranks: Vec<Child>,
     lines: Receiver<(usize, String)>,
     heard: Heard,
+    /// What was told last, by whomever.
+    at: Word,
+    /// Where every rank has come back to.
+    came_back: Vec<Option<u64>>,
+    /// What ranks have said of checkpoints that they could not use.
+    remarks: Vec<String>,
+    failed: Option<String>,
     /// Holds the ranks' sockets.
     _meeting: tempfile::TempDir,
 }
@@ -34,108 +85,144 @@ impl Life {
         meeting: tempfile::TempDir,
     ) -> anyhow::Result<Self> {
         let (sender, lines) = channel();
-        let mut ranks = Vec::new();
+        let came_back = vec![None; commands.len()];
+        let mut life = Self {
+            ranks: Vec::new(),
+            lines,
+            heard: Heard::default(),
+            at: Word::Started,
+            came_back,
+            remarks: Vec::new(),
+            failed: None,
+            _meeting: meeting,
+        };
         for (rank, mut command) in commands.into_iter().enumerate() {
             command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
             let mut child = command.spawn().context("starting a rank")?;
-            listen(rank, child.stdout.take().context("its output is a pipe")?, sender.clone());
-            ranks.push(child);
+            let out = child.stdout.take().context("its output is a pipe");
+            // From here on it is killed with the others.
+            life.ranks.push(child);
+            listen(rank, out?, sender.clone());
         }
-        Ok(Self { ranks, lines, heard: Heard::default(), _meeting: meeting })
+        Ok(life)
     }
 
     /// Waits until every rank has restarted and compared; the step they all came back to.
     pub(super) fn begin(&mut self) -> anyhow::Result<u64> {
         let until = Instant::now() + PATIENCE;
-        let mut steps = vec![None; self.ranks.len()];
-        while steps.iter().any(Option::is_none) {
+        while self.came_back.iter().any(Option::is_none) {
             let left = until.saturating_duration_since(Instant::now());
-            let (rank, line) = match self.lines.recv_timeout(left) {
-                Ok(told) => told,
+            match self.lines.recv_timeout(left) {
+                Ok((rank, line)) => self.hear(rank, &line),
                 Err(RecvTimeoutError::Timeout) => bail!("it hangs"),
                 Err(RecvTimeoutError::Disconnected) => bail!("it ends without a word"),
-            };
-            match line.split_once(' ') {
-                Some(("begins", step)) => steps[rank] = Some(step.parse()?),
-                Some(("fails", why)) => bail!("rank {rank}: {why}"),
-                _ => self.hear(&line),
+            }
+            if let Some(why) = self.failed.take() {
+                bail!(why);
             }
         }
-        let steps: Vec<u64> = steps.into_iter().flatten().collect();
-        let same = steps.iter().all(|step| *step == steps[0]);
-        if !same {
-            bail!("ranks begin after different steps: {steps:?}");
-        }
-        self.heard.begun = self.heard.begun.max(steps[0]);
-        self.heard.local = self.heard.local.max(steps[0]);
-        Ok(steps[0])
+        self.came_back().context("every rank has told where it came back to")?
     }
 
-    fn hear(&mut self, line: &str) {
-        let Some((word, step)) = line.split_once(' ') else { return };
-        let Ok(step) = step.parse() else { return };
-        let place = match word {
-            "begun" => &mut self.heard.begun,
-            "local" => &mut self.heard.local,
-            "ring" => &mut self.heard.ring,
-            _ => return,
-        };
-        *place = (*place).max(step);
+    /// The step that all ranks came back to, if all of them have.
+    pub(super) fn came_back(&self) -> Option<anyhow::Result<u64>> {
+        let steps = self.came_back.iter().copied().collect::<Option<Vec<u64>>>()?;
+        let same = steps.iter().all(|step| *step == steps[0]);
+        let differ = || anyhow!("ranks begin after different steps: {steps:?}");
+        Some(if same { Ok(steps[0]) } else { Err(differ()) })
+    }
+
+    fn hear(&mut self, rank: usize, line: &str) {
+        let Some((word, rest)) = line.split_once(' ') else { return };
+        match word {
+            "fails" => self.failed = Some(format!("rank {rank}: {rest}")),
+            "remark" if rank == 0 => self.remarks.push(rest.to_owned()),
+            _ => {}
+        }
+        let (Some(word), Ok(step)) = (Word::parse(word), rest.parse()) else { return };
+        self.at = word;
+        let heard = &mut self.heard;
+        match word {
+            Word::Begins => self.came_back[rank] = Some(step),
+            Word::Begun => heard.begun = heard.begun.max(step),
+            Word::Local => heard.local = heard.local.max(step),
+            Word::Ring => heard.ring = heard.ring.max(step),
+            Word::Started | Word::Taken => {}
+        }
     }
 
     /// Lets it run.
     pub(super) fn run_until(&mut self, end: Instant) {
         while let Some(left) = end.checked_duration_since(Instant::now()) {
             match self.lines.recv_timeout(left) {
-                Ok((_, line)) => self.hear(&line),
+                Ok((rank, line)) => self.hear(rank, &line),
                 Err(_) => std::thread::sleep(end.saturating_duration_since(Instant::now())),
             }
         }
     }
 
-    /// Kills one rank and waits for the others, or kills all.
-    pub(super) fn kill(&mut self, victim: Option<usize>) -> anyhow::Result<()> {
-        match victim {
-            Some(rank) => {
-                let rank = rank % self.ranks.len();
-                self.ranks[rank].kill()?;
-                self.wait_all(Instant::now() + Duration::from_secs(5))?;
-            }
-            None => self.ranks.iter_mut().try_for_each(Child::kill)?,
+    /// Lets it run until something was told so many times, or does not come.
+    pub(super) fn run_until_told(&mut self, word: Word, times: usize) {
+        let until = Instant::now() + WORD_MAX;
+        let mut told = 0;
+        while told < times {
+            let left = until.saturating_duration_since(Instant::now());
+            let Ok((rank, line)) = self.lines.recv_timeout(left) else { return };
+            self.hear(rank, &line);
+            told +=
+                usize::from(line.split_once(' ').and_then(|one| Word::parse(one.0)) == Some(word));
         }
-        self.end()
     }
 
-    /// Ends what is still running.
+    /// Kills some ranks.
+    pub(super) fn kill(&mut self, ranks: &[usize]) -> anyhow::Result<()> {
+        Ok(ranks.iter().try_for_each(|rank| self.ranks[*rank].kill())?)
+    }
+
+    /// Ends what is still running, and hears it out.
     pub(super) fn end(&mut self) -> anyhow::Result<()> {
         for rank in &mut self.ranks {
             // It may be gone already.
             let _ = rank.kill();
+        }
+        for rank in &mut self.ranks {
             rank.wait()?;
         }
-        while let Ok((_, line)) = self.lines.try_recv() {
-            self.hear(&line);
+        // Until the last line of every rank was read.
+        while let Ok((rank, line)) = self.lines.recv_timeout(Duration::from_secs(1)) {
+            self.hear(rank, &line);
         }
         Ok(())
     }
 
-    /// Ranks that lose one of them say so and end; those that hang are killed afterwards.
-    fn wait_all(&mut self, until: Instant) -> anyhow::Result<()> {
-        while Instant::now() < until {
+    /// Ranks that lose one of them say so and end.
+    pub(super) fn wait_for_end(&mut self) -> anyhow::Result<()> {
+        let until = Instant::now() + PATIENCE;
+        loop {
             let mut alive = 0;
             for rank in &mut self.ranks {
                 alive += usize::from(rank.try_wait()?.is_none());
             }
             if alive == 0 {
-                break;
+                return Ok(());
             }
-            std::thread::sleep(Duration::from_millis(5));
+            if Instant::now() > until {
+                bail!("{alive} ranks do not find out that another one is gone");
+            }
+            std::thread::sleep(Duration::from_millis(2));
         }
-        Ok(())
     }
 
     pub(super) fn heard(&self) -> Heard {
         self.heard
+    }
+
+    pub(super) fn at(&self) -> Word {
+        self.at
+    }
+
+    pub(super) fn remarks(&self) -> &[String] {
+        &self.remarks
     }
 }
 

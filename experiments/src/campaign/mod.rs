@@ -1,29 +1,42 @@
 //! `campaign`: a job of several nodes under faults drawn from a seed, and every restart checked.
 //!
 //! ```text
-//! seed -> Plan (nodes, ranks, settings, faults)
+//! seed -> Plan (nodes, ranks, disks, settings, faults)
 //! life: processes start -> restart -> every byte compared -> checkpoints, with what was promised
-//! fault: at a random instant; afterwards the next life must begin where it was promised, or later
+//! faults: disturbances that a life goes on with, and one that ends it, at random instants of it
+//! afterwards the next life must begin where it was promised, or later
 //! ```
 //! What a fault leaves standing is worked out from the levels that a checkpoint was said to have
 //! reached: a kill keeps local ones, a lost disk those on the ring, the loss of all disks those in
-//! global storage. A checkpoint that nobody promised may be there or not, but never be wrong.
+//! global storage ([`promise`]). A checkpoint that nobody promised may be there or not, but never be
+//! wrong.
 
+mod disk;
 mod fault;
+pub(crate) mod global;
 mod life;
 mod plan;
+mod promise;
+mod proxy;
 pub(crate) mod rank;
+mod tally;
 mod world;
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use anyhow::bail;
-use serde_json::json;
+use anyhow::{anyhow, bail};
 
+use disk::{Disks, Medium};
+use fault::{Fault, When};
+use life::Life;
 use plan::Plan;
+use promise::Promise;
 use rank::Bug;
-use world::World;
+use tally::{Course, Tally};
+use world::{Common, World};
 
 /// A job of several nodes under random faults; every restart is checked bit by bit
 #[derive(clap::Args)]
@@ -34,9 +47,18 @@ pub(crate) struct Args {
     /// Seed of the first job
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// How many jobs at a time
+    #[arg(long, default_value_t = 2)]
+    at_once: usize,
+    /// Begin no more jobs after so many seconds
+    #[arg(long, default_value_t = u64::MAX)]
+    seconds: u64,
     /// Plant a bug that the campaign must find, and fail if it does not
     #[arg(long, value_enum)]
     plant: Option<Bug>,
+    /// A directory takes the place of the S3 server
+    #[arg(long)]
+    no_s3: bool,
     /// Where the jobs' nodes are, one directory below for each
     #[arg(long, default_value_os_t = std::env::temp_dir())]
     dir: PathBuf,
@@ -45,115 +67,125 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// What one job went through.
-#[derive(Default)]
-struct Course {
-    faults: usize,
-    /// Faults after which something had been promised.
-    promised: usize,
-    findings: Vec<String>,
-}
-
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let began = Instant::now();
-    let (mut faults, mut promised, mut wrong) = (0, 0, 0);
-    for seed in args.seed..args.seed + args.seeds {
-        let plan = Plan::of(seed);
-        let course = go(args, &plan)?;
-        faults += course.faults;
-        promised += course.promised;
-        wrong += usize::from(!course.findings.is_empty());
-        tell(args, &plan, &course);
-    }
-    let seconds = began.elapsed().as_secs();
-    match args.json {
-        true => println!(
-            "{}",
-            json!({ "type": "campaign", "jobs": args.seeds, "first_seed": args.seed,
-                    "faults": faults, "promised": promised, "wrong": wrong, "seconds": seconds })
-        ),
-        false => println!(
-            "{} jobs, {faults} faults, something was promised before {promised} of them; {wrong} jobs went wrong; {seconds} s",
-            args.seeds
-        ),
-    }
-    match (args.plant, wrong) {
+    let tally = campaign(args)?;
+    tally.tell(args);
+    match (args.plant, tally.wrong()) {
         (None, 0) => Ok(()),
-        (None, _) => bail!("{wrong} jobs went wrong"),
+        (None, wrong) => bail!("{wrong} jobs went wrong"),
         (Some(bug), 0) => bail!("the planted bug {bug:?} was not found"),
         (Some(_), _) => Ok(()),
     }
 }
 
-fn tell(args: &Args, plan: &Plan, course: &Course) {
-    let again = format!("experiments campaign --seeds 1 --seed {}", plan.seed);
-    if args.json {
-        println!(
-            "{}",
-            json!({ "type": "job", "seed": plan.seed, "plan": plan.to_string(),
-                    "faults": course.faults, "findings": course.findings })
-        );
-        return;
+fn campaign(args: &Args) -> anyhow::Result<Tally> {
+    let can_lose_power = || -> anyhow::Result<bool> {
+        let dir = tempfile::Builder::new().prefix("campaign-").tempdir_in(&args.dir)?;
+        Ok(Disks::make(dir.path(), 1, Medium::Xfs)?.are(Medium::Xfs))
+    };
+    if args.plant == Some(Bug::Unsynced) && !can_lose_power()? {
+        bail!("no disk can lose its power here: that needs xfs and the right to mount");
     }
-    let verdict = if course.findings.is_empty() { "held" } else { "WRONG" };
-    println!("seed {:>4}  {plan}: {verdict}", plan.seed);
-    for finding in &course.findings {
-        println!("           {finding}");
-    }
-    if !course.findings.is_empty() {
-        println!("           again: {again}");
-    }
+    let common = Common::prepare(&args.dir, !args.no_s3)?;
+    let (next, tally) = (AtomicU64::new(0), Mutex::new(Tally::default()));
+    let began = Instant::now();
+    let work = || -> anyhow::Result<()> {
+        loop {
+            let number = next.fetch_add(1, Ordering::SeqCst);
+            let is_found = |tally: &Tally| args.plant.is_some() && tally.wrong() > 0;
+            let lock = || tally.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_late = began.elapsed().as_secs() >= args.seconds;
+            if number >= args.seeds || is_late || is_found(&lock()) {
+                return Ok(());
+            }
+            let plan = Plan::of(args.seed + number);
+            let course = go(args, &common, &plan)?;
+            let mut tally = lock();
+            course.tell(args, &plan);
+            tally.take_in(&course);
+        }
+    };
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..args.at_once.max(1)).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().try_for_each(|worker| worker.join().expect("it does not panic"))
+    })?;
+    let mut tally = tally.into_inner().unwrap_or_else(PoisonError::into_inner);
+    tally.seconds = began.elapsed().as_secs();
+    Ok(tally)
 }
 
 /// One job from its first start to its end.
-fn go(args: &Args, plan: &Plan) -> anyhow::Result<Course> {
-    let world = World::new(plan, &args.dir, args.plant)?;
+fn go(args: &Args, common: &Common, plan: &Plan) -> anyhow::Result<Course> {
+    let world = World::new(plan, common, &args.dir, args.plant)?;
     let mut course = Course::default();
-    // The next life begins at this step or later, and at no step that was never begun.
-    let (mut least, mut most) = (0, 0);
-    // Whether a life that refuses to begin breaks a promise.
-    let mut must_begin = true;
-    for (at, fault) in plan.faults.iter().map(Some).chain([None]).enumerate() {
-        let mut life = world.start()?;
-        match life.begin() {
-            Ok(step) if (least..=most).contains(&step) => {}
-            Ok(step) => course
-                .findings
-                .push(format!("life {at} begins after step {step}, not from {least} to {most}")),
-            Err(_) if !must_begin => {
-                // Nothing was promised, and it says what is damaged: somebody clears it away.
-                life.end()?;
-                world.clear()?;
-                (least, most) = (0, 0);
-                continue;
-            }
-            Err(error) => course.findings.push(format!("life {at} does not begin: {error:#}")),
+    let mut promise = Promise::default();
+    for faults in plan.faults.split_inclusive(|fault| fault.kind.ends()) {
+        if let Err(finding) = live(&world, faults, &mut promise, &mut course) {
+            course.findings.push(format!("life {}: {finding:#}", course.lives));
+            return Ok(course);
         }
-        if !course.findings.is_empty() {
-            life.end()?;
-            break;
-        }
-        let Some(fault) = fault else {
-            life.end()?;
-            break;
-        };
-        let promise = fault.strike(&world, life)?;
-        course.faults += 1;
-        course.promised += usize::from(promise.least > 0);
-        (least, must_begin) = (promise.least, promise.least > 0 || !fault.damages());
-        most = most.max(promise.most);
     }
-    world.stop();
+    let mut life = world.start()?;
+    course.lives += 1;
+    if let Err(finding) = begin(&world, &mut life, &mut promise) {
+        course.findings.push(format!("the last life: {finding:#}"));
+    }
+    life.end()?;
     Ok(course)
 }
 
-/// What must hold after a fault.
-#[derive(Clone, Copy, Debug, Default)]
-struct Promise {
-    /// A step that was promised at a level that the fault leaves standing.
-    least: u64,
-    /// The last step that was begun.
-    most: u64,
+/// One life with its faults.
+fn live(
+    world: &World<'_>,
+    faults: &[Fault],
+    promise: &mut Promise,
+    course: &mut Course,
+) -> anyhow::Result<()> {
+    let mut life = world.start()?;
+    course.lives += 1;
+    let is_early = faults.iter().any(|fault| matches!(fault.when, When::Early(_)));
+    if !is_early && !begin(world, &mut life, promise)? {
+        return Ok(());
+    }
+    for fault in faults {
+        let at = fault.strike(world, &mut life)?;
+        course.faults.push((fault.kind.name(), at.what()));
+    }
+    if let Some(step) = life.came_back().filter(|_| is_early) {
+        promise.kept_by(step?).map_err(|why| anyhow!(why))?;
+    }
+    promise.hear(life.heard());
+    if let Some(end) = faults.last() {
+        promise.meet(end.kind.leaves(), world.newest_global()?);
+    }
+    course.promised += usize::from(promise.least() > 0);
+    Ok(())
+}
+
+/// Waits for a life to begin, and holds it against what was promised; false if nothing was and it
+/// cannot.
+fn begin(world: &World<'_>, life: &mut Life, promise: &mut Promise) -> anyhow::Result<bool> {
+    let mut begun = life.begin();
+    if begun.is_err() && world.is_lazy() && promise.is_damaged() {
+        // A damaged page ends a program that has gone on without it; who reads first goes back further.
+        life.end()?;
+        *life = world.start_eagerly()?;
+        begun = life.begin();
+    }
+    match begun {
+        Ok(step) => match promise.kept_by(step) {
+            Ok(()) => Ok(true),
+            Err(why) => bail!("{why} ({})", life.remarks().join("; ")),
+        },
+        Err(_) if promise.may_fail() => {
+            // Nothing was promised, and it says what is damaged: somebody clears it away.
+            life.end()?;
+            world.clear()?;
+            *promise = Promise::default();
+            Ok(false)
+        }
+        Err(error) => bail!("it does not begin: {error:#}"),
+    }
 }
 
 #[cfg(test)]
@@ -174,6 +206,6 @@ mod tests {
             .flat_map(|seed| Plan::of(seed).faults)
             .map(|fault| std::mem::discriminant(&fault.kind))
             .collect();
-        assert_eq!(drawn.len(), 8);
+        assert_eq!(drawn.len(), 12);
     }
 }

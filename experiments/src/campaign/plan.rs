@@ -3,7 +3,10 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::fault::{Fault, Kind};
+use super::disk::Medium;
+use super::fault::{Fault, Kind, When};
+use super::life::Word;
+use super::proxy::Mood;
 
 /// Numbers drawn from a seed.
 pub(super) struct Dice(u64);
@@ -24,13 +27,26 @@ impl Dice {
         self.next() % end.max(1)
     }
 
-    fn one_in(&mut self, many: u64) -> bool {
+    pub(super) fn one_in(&mut self, many: u64) -> bool {
         self.below(many) == 0
     }
 
     fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.below(from.len() as u64) as usize]
     }
+
+    fn millis(&mut self, most: u64) -> Duration {
+        Duration::from_micros(self.below(most * 1000))
+    }
+}
+
+/// Where checkpoints go beyond the nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Global {
+    None,
+    Directory,
+    /// A real S3 server, by a way that can be disturbed.
+    Objects,
 }
 
 /// A job and what happens to it.
@@ -39,13 +55,10 @@ pub(super) struct Plan {
     pub(super) nodes: usize,
     /// The node of every rank.
     pub(super) node_of: Vec<usize>,
+    pub(super) medium: Medium,
     /// Settings beside those of the place.
     pub(super) settings: Vec<(&'static str, String)>,
-    pub(super) global: bool,
-    /// Messages take up to this long.
-    pub(super) delay: Duration,
-    /// What every life's clock is wrong by, in seconds.
-    pub(super) clocks: Vec<i64>,
+    pub(super) global: Global,
     pub(super) faults: Vec<Fault>,
 }
 
@@ -55,45 +68,108 @@ impl Plan {
         let mut dice = Dice::new(seed);
         let nodes = 1 + dice.below(4) as usize;
         let node_of = (0..nodes).flat_map(|node| vec![node; 1 + dice.below(2) as usize]).collect();
+        let medium = if dice.one_in(3) { Medium::Xfs } else { Medium::Memory };
         let ring = nodes > 1 && !dice.one_in(4);
-        let global = dice.one_in(2);
+        let global = dice.pick(&[Global::None, Global::None, Global::Directory, Global::Objects]);
+        // Only agents carry checkpoints to global storage by themselves.
+        let write = match global {
+            Global::None => dice.pick(&["pool", "wag-dbi"]),
+            Global::Directory | Global::Objects => "wag-dbi",
+        };
         let settings = vec![
             ("capture", dice.pick(&["stop", "stop", "cow"]).to_owned()),
-            // Only agents carry checkpoints to global storage by themselves.
-            ("write", if global { "wag-dbi" } else { dice.pick(&["pool", "wag-dbi"]) }.to_owned()),
+            ("write", write.to_owned()),
             ("codec", dice.pick(&["lz4", "zstd", "none", "auto"]).to_owned()),
             ("mode", dice.pick(&["all", "all", "collective", "local", "incremental"]).to_owned()),
             ("restart", dice.pick(&["eager", "eager", "lazy"]).to_owned()),
             ("keep", (2 + dice.below(3)).to_string()),
             ("ring", if ring { "auto" } else { "off" }.to_owned()),
         ];
-        let delay = Duration::from_micros(if dice.one_in(3) { dice.below(3000) } else { 0 });
-        let faults: Vec<Fault> = (0..2 + dice.below(4))
-            .map(|_| Fault {
-                kind: Kind::drawn(&mut dice, nodes),
-                after: Duration::from_millis(dice.below(900)),
-                dice: dice.next(),
-            })
+        let place = Place { nodes, ranks: Vec::len(&node_of), global };
+        let faults = (0..3 + dice.below(3)).flat_map(|_| place.life(&mut dice)).collect();
+        Self { seed, nodes, node_of, medium, settings, global, faults }
+    }
+}
+
+/// What faults are drawn for.
+struct Place {
+    nodes: usize,
+    ranks: usize,
+    global: Global,
+}
+
+impl Place {
+    /// What happens in one life: some disturbances, and its end.
+    fn life(&self, dice: &mut Dice) -> Vec<Fault> {
+        let mut faults: Vec<Fault> = (0..dice.below(3))
+            .map(|_| Fault { kind: self.disturbance(dice), when: instant(dice), dice: dice.next() })
             .collect();
-        let year = 365 * 24 * 3600;
-        let clocks =
-            (0..=faults.len())
-                .map(|_| {
-                    if dice.one_in(3) { dice.below(20 * year) as i64 - 10 * year as i64 } else { 0 }
-                })
-                .collect();
-        Self { seed, nodes, node_of, settings, global, delay, clocks, faults }
+        // A life that is meant to end while it begins is not disturbed before.
+        let when = match faults.is_empty() && dice.one_in(3) {
+            true => When::Early(dice.millis(500)),
+            false => instant(dice),
+        };
+        faults.push(Fault { kind: self.end(dice), when, dice: dice.next() });
+        faults
+    }
+
+    fn node(&self, dice: &mut Dice) -> usize {
+        dice.below(self.nodes as u64) as usize
+    }
+
+    fn end(&self, dice: &mut Dice) -> Kind {
+        let node = self.node(dice);
+        match dice.below(14) {
+            0 | 1 => Kind::Rank(dice.below(self.ranks as u64) as usize),
+            2 | 3 => Kind::Ranks,
+            4 | 5 => Kind::Node(node),
+            6 | 7 => Kind::Power,
+            8 | 9 => Kind::Disk(node),
+            10 => Kind::Disks,
+            _ => Kind::File(node),
+        }
+    }
+
+    fn disturbance(&self, dice: &mut Dice) -> Kind {
+        let (node, time) = (self.node(dice), dice.millis(250));
+        match dice.below(if self.global == Global::Objects { 9 } else { 6 }) {
+            0 | 1 => Kind::Agent(node),
+            2 | 3 => Kind::Full(node, time),
+            4 => Kind::Clock(self.wrong_clock(dice)),
+            5 => Kind::Messages(dice.millis(6)),
+            _ => Kind::Storage(dice.pick(&[Mood::Slow, Mood::Busy, Mood::Broken]), time),
+        }
+    }
+
+    /// Seconds by which a clock jumps; S3 servers refuse whoever is minutes off.
+    fn wrong_clock(&self, dice: &mut Dice) -> i64 {
+        let most = match self.global {
+            Global::Objects => 240,
+            Global::None | Global::Directory => 10 * 365 * 24 * 3600,
+        };
+        dice.below(2 * most) as i64 - most as i64
+    }
+}
+
+/// An instant of a running job: any, or just after something was told.
+fn instant(dice: &mut Dice) -> When {
+    match dice.one_in(2) {
+        true => When::After(dice.millis(350)),
+        false => {
+            let word = dice.pick(&[Word::Begun, Word::Taken, Word::Local, Word::Ring]);
+            When::Word(word, 1 + dice.below(4) as usize, dice.millis(6))
+        }
     }
 }
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ranks on {} nodes", self.node_of.len(), self.nodes)?;
+        write!(f, "{} ranks on {} nodes, {:?}", self.node_of.len(), self.nodes, self.medium)?;
         for (name, value) in &self.settings {
             write!(f, ", {name} {value}")?;
         }
-        if self.global {
-            write!(f, ", global")?;
+        if self.global != Global::None {
+            write!(f, ", global {:?}", self.global)?;
         }
         for fault in &self.faults {
             write!(f, "; {fault}")?;

@@ -1,7 +1,8 @@
 //! What one rank does; started by the campaign, not by people.
 //!
-//! Prints: `begins STEP` when it has come back and every byte is right, or `fails WHY`; then
-//! `begun STEP`, `local STEP`, `ring STEP` as it is told that a checkpoint has got so far.
+//! Prints: `begins STEP` when it has come back and every byte is right, or `fails WHY`, and `remark
+//! WHY` for what it passed over; then `begun STEP`, `taken STEP`, `local STEP`, `ring STEP` as it is
+//! told that a checkpoint has got so far.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -27,9 +28,9 @@ pub(crate) struct Args {
     /// Decides the contents
     #[arg(long)]
     seed: u64,
-    /// Messages take up to so many microseconds
+    /// Says how many microseconds messages take at most, now
     #[arg(long)]
-    delay_us: u64,
+    delay: PathBuf,
     #[arg(long, value_enum)]
     plant: Option<Bug>,
     /// Settings of the job
@@ -46,6 +47,8 @@ pub(crate) enum Bug {
     MissedByte,
     /// The newest checkpoint is passed over.
     OldRestart,
+    /// Nothing is synced before it is called durable.
+    Unsynced,
 }
 
 const WORDS: usize = 40 << 10;
@@ -76,7 +79,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 
 fn live(args: &Args) -> anyhow::Result<()> {
     let comm = Processes::meet(&args.meeting, args.rank, args.ranks)?;
-    comm.set_delay(Duration::from_micros(args.delay_us));
+    slow_down(args, &comm);
     let pairs = args.settings.iter().filter_map(|text| text.split_once('='));
     let pairs: Vec<(String, String)> =
         pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
@@ -86,6 +89,7 @@ fn live(args: &Args) -> anyhow::Result<()> {
     say(format_args!("begins {first}"));
     let ring = job.config().config.ring != standfast::config::Ring::Off;
     for step in first + 1.. {
+        slow_down(args, &comm);
         fill(args, &memory, step);
         say(format_args!("begun {step}"));
         match checkpoint(args, &job, step, ring) {
@@ -98,6 +102,13 @@ fn live(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Lets messages take as long as they shall now.
+fn slow_down(args: &Args, comm: &Processes) {
+    let told = std::fs::read_to_string(&args.delay).ok();
+    let most = told.and_then(|text| text.trim().parse().ok()).unwrap_or(0);
+    comm.set_delay(Duration::from_micros(most));
+}
+
 /// Restarts and compares every byte; the step it came back to.
 fn come_back(
     args: &Args,
@@ -108,7 +119,11 @@ fn come_back(
     let passed_over = args.plant == Some(Bug::OldRestart);
     let older = job.list().get(1).filter(|_| passed_over).map(|manifest| manifest.version);
     let step = match job.restart(older) {
-        Ok(restarted) => restarted.version.0,
+        Ok(restarted) => {
+            restarted.passed_over.iter().for_each(|(what, why)| remark(&format!("{what}: {why}")));
+            restarted.notes.iter().for_each(|note| remark(note));
+            restarted.version.0
+        }
         Err(error) if error.kind() == Kind::Missing => 0,
         Err(error) => return Err(error.into()),
     };
@@ -137,6 +152,7 @@ fn fill(args: &Args, memory: &Protected<u64>, step: u64) {
 /// Takes a checkpoint and tells how far it came; every other one is overtaken by the next.
 fn checkpoint(args: &Args, job: &Job, step: u64, ring: bool) -> standfast::Result<()> {
     let version = job.checkpoint(Some(Version(step)))?;
+    say(format_args!("taken {step}"));
     if args.plant == Some(Bug::EarlyPromise) {
         say(format_args!("local {step}"));
     }
@@ -149,6 +165,10 @@ fn checkpoint(args: &Args, job: &Job, step: u64, ring: bool) -> standfast::Resul
         say(format_args!("ring {step}"));
     }
     Ok(())
+}
+
+fn remark(text: &str) {
+    say(format_args!("remark {}", text.replace('\n', " ")));
 }
 
 /// At once: a rank that is killed says nothing more.

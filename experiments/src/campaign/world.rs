@@ -1,52 +1,90 @@
-//! The nodes of a job: directories with an agent each, on small file systems where that is allowed.
+//! The surroundings of a job: disks and agents of its nodes, clocks, messages, global storage.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use standfast_agent::Place;
+use standfast_testkit::S3Server;
 
+use super::disk::Disks;
 use super::life::Life;
-use super::plan::Plan;
+use super::plan::{Global, Plan};
+use super::proxy::{Mood, Proxy};
 use super::rank::Bug;
 
-/// Room of a node's disk.
-const DISK_MIB: u32 = 48;
+const LAZY: (&str, &str) = ("restart", "lazy");
 
 /// A job's surroundings.
 pub(super) struct World<'a> {
     plan: &'a Plan,
-    dir: tempfile::TempDir,
-    clock: PathBuf,
+    /// Goes before the directory it lies in.
+    disks: Disks,
+    objects: Option<Objects<'a>>,
     plant: Option<Bug>,
-    /// Whether the nodes' disks are file systems of their own.
-    mounted: bool,
-    lives: Cell<usize>,
+    /// How often everything has begun anew.
+    beginnings: Cell<u32>,
+    /// Whether ranks are to fill their memory first, whatever the plan says.
+    is_eager: Cell<bool>,
+    dir: tempfile::TempDir,
 }
 
-/// Takes all the room of a disk until it is dropped.
-pub(super) struct Filler(PathBuf);
+/// Global storage behind a way that can be disturbed.
+struct Objects<'a> {
+    server: &'a S3Server,
+    way: Proxy,
+    url: String,
+}
 
-impl Drop for Filler {
-    fn drop(&mut self) {
-        // A disk that was wiped meanwhile has no filler.
-        let _ = std::fs::remove_file(&self.0);
+/// What all jobs of a campaign use.
+pub(super) struct Common {
+    /// Loaded into every process.
+    around: PathBuf,
+    server: Option<S3Server>,
+    _dir: tempfile::TempDir,
+}
+
+impl Common {
+    /// `with_objects`: whether a real S3 server shall be started, where one is installed.
+    pub(super) fn prepare(dir: &Path, with_objects: bool) -> anyhow::Result<Self> {
+        let own = tempfile::Builder::new().prefix("campaign-").tempdir_in(dir)?;
+        let around = own.path().join("around.so");
+        compile(&around)?;
+        let server = with_objects.then(|| S3Server::start(&own.path().join("s3"))).flatten();
+        Ok(Self { around, server, _dir: own })
     }
 }
 
 impl<'a> World<'a> {
-    pub(super) fn new(plan: &'a Plan, dir: &Path, plant: Option<Bug>) -> anyhow::Result<Self> {
+    pub(super) fn new(
+        plan: &'a Plan,
+        common: &'a Common,
+        dir: &Path,
+        plant: Option<Bug>,
+    ) -> anyhow::Result<Self> {
         let dir = tempfile::Builder::new().prefix("campaign-").tempdir_in(dir)?;
-        let clock = dir.path().join("clock.so");
-        compile(&clock)?;
-        let mut world = Self { plan, dir, clock, plant, mounted: true, lives: Cell::new(0) };
-        for node in 0..plan.nodes {
-            std::fs::create_dir_all(world.disk(node))?;
-            world.mounted &= mount(&world.disk(node));
-        }
-        std::fs::create_dir_all(world.global())?;
+        std::fs::copy(&common.around, dir.path().join("around.so"))?;
+        let disks = Disks::make(dir.path(), plan.nodes, plan.medium)?;
+        let server = common.server.as_ref().filter(|_| plan.global == Global::Objects);
+        let objects = server.map(|server| -> anyhow::Result<_> {
+            let name = dir.path().file_name().context("it has a name")?;
+            let url = server.url(&name.to_string_lossy());
+            Ok(Objects { server, way: Proxy::open(server.port())?, url })
+        });
+        let world = Self {
+            plan,
+            disks,
+            objects: objects.transpose()?,
+            plant,
+            beginnings: Cell::new(0),
+            is_eager: Cell::new(false),
+            dir,
+        };
+        world.set_clock(0)?;
+        world.set_delay(Duration::ZERO)?;
         Ok(world)
     }
 
@@ -54,39 +92,90 @@ impl<'a> World<'a> {
         self.plan.nodes
     }
 
-    fn disk(&self, node: usize) -> PathBuf {
-        self.dir.path().join(format!("disk/n{node}"))
+    pub(super) fn ranks_of(&self, node: usize) -> Vec<usize> {
+        let ranks = self.plan.node_of.iter().enumerate();
+        ranks.filter(|(_, of)| **of == node).map(|(rank, _)| rank).collect()
+    }
+
+    pub(super) fn disks(&self) -> &Disks {
+        &self.disks
     }
 
     /// A node's store.
     pub(super) fn store(&self, node: usize) -> PathBuf {
-        self.disk(node).join("job")
+        self.disks.of(node).join("job")
     }
 
-    fn global(&self) -> PathBuf {
-        self.dir.path().join("global")
+    /// Global storage; another place after every new beginning.
+    fn global(&self) -> Option<String> {
+        let beginning = self.beginnings.get();
+        match (&self.objects, self.plan.global) {
+            (_, Global::None) => None,
+            (Some(objects), _) => Some(format!("{}-{beginning}", objects.url)),
+            (None, _) => Some(format!("{}/global-{beginning}", self.dir.path().display())),
+        }
+    }
+
+    /// All clocks are wrong by so many seconds from now on.
+    pub(super) fn set_clock(&self, seconds: i64) -> anyhow::Result<()> {
+        // In place: processes have it mapped.
+        let file = std::fs::File::options();
+        let file = file.clone().create(true).truncate(false).write(true).open(self.clock())?;
+        Ok(std::os::unix::fs::FileExt::write_all_at(&file, &seconds.to_ne_bytes(), 0)?)
+    }
+
+    fn clock(&self) -> PathBuf {
+        self.dir.path().join("clock")
+    }
+
+    /// Messages between ranks take up to so long from now on.
+    pub(super) fn set_delay(&self, most: Duration) -> anyhow::Result<()> {
+        let new = self.dir.path().join("delay.new");
+        std::fs::write(&new, most.as_micros().to_string())?;
+        Ok(std::fs::rename(new, self.delay())?)
+    }
+
+    fn delay(&self) -> PathBuf {
+        self.dir.path().join("delay")
+    }
+
+    /// How global storage answers from now on.
+    pub(super) fn set_mood(&self, mood: Mood) {
+        if let Some(objects) = &self.objects {
+            objects.way.set(mood);
+        }
+    }
+
+    /// Whether pages arrive when ranks touch them.
+    pub(super) fn is_lazy(&self) -> bool {
+        self.plan.settings.iter().any(|(name, value)| (*name, value.as_str()) == LAZY)
+    }
+
+    /// Starts the job's processes so that all pages are there before they go on.
+    pub(super) fn start_eagerly(&self) -> anyhow::Result<Life> {
+        self.is_eager.set(true);
+        let life = self.start();
+        self.is_eager.set(false);
+        life
     }
 
     /// Starts the job's processes.
     pub(super) fn start(&self) -> anyhow::Result<Life> {
         let meeting = tempfile::tempdir()?;
-        let life = self.lives.replace(self.lives.get() + 1);
-        let clock = self.plan.clocks.get(life).copied().unwrap_or(0);
         let commands = (0..self.plan.node_of.len())
-            .map(|rank| self.command(rank, meeting.path(), clock))
+            .map(|rank| self.command(rank, meeting.path()))
             .collect::<anyhow::Result<Vec<Command>>>()?;
         Life::start(commands, meeting)
     }
 
-    fn command(&self, rank: usize, meeting: &Path, clock: i64) -> anyhow::Result<Command> {
-        let exe = std::env::current_exe()?;
-        let mut command = Command::new(&exe);
+    fn command(&self, rank: usize, meeting: &Path) -> anyhow::Result<Command> {
+        let mut command = clean(Command::new(std::env::current_exe()?));
         command.arg("campaign-rank").arg("--meeting").arg(meeting);
+        command.arg("--delay").arg(self.delay());
         for (name, value) in [
             ("rank", rank as u64),
             ("ranks", self.plan.node_of.len() as u64),
             ("seed", self.plan.seed),
-            ("delay-us", self.plan.delay.as_micros() as u64),
         ] {
             command.arg(format!("--{name}={value}"));
         }
@@ -95,45 +184,55 @@ impl<'a> World<'a> {
             let value = bug.to_possible_value().context("every bug has a name")?;
             command.arg(format!("--plant={}", value.get_name()));
         }
+        for (name, value) in self.settings(rank)? {
+            command.arg("--set").arg(format!("{name}={value}"));
+        }
+        command.env("LD_PRELOAD", self.dir.path().join("around.so"));
+        command.env("CAMPAIGN_CLOCK", self.clock());
+        if self.plant == Some(Bug::Unsynced) {
+            command.env("CAMPAIGN_UNSYNCED", "1");
+        }
+        if let Some(objects) = &self.objects {
+            command.envs(objects.server.environment_at(objects.way.port()));
+        }
+        Ok(command)
+    }
+
+    fn settings(&self, rank: usize) -> anyhow::Result<Vec<(&'static str, String)>> {
         let text = |path: &Path| path.display().to_string();
         let mut settings: Vec<(&str, String)> = vec![
-            ("store", text(&self.dir.path().join("disk/{node}"))),
+            ("store", text(&self.disks.pattern())),
             ("node", format!("n{}", self.plan.node_of[rank])),
             ("agent_dir", text(&self.dir.path().join("agent"))),
-            ("agent_command", text(&exe)),
+            ("agent_command", text(&std::env::current_exe()?)),
             ("agent_idle", "20s".to_owned()),
             ("pool", "1MiB".to_owned()),
             ("block", "32KiB".to_owned()),
             ("threads", "1".to_owned()),
             ("io_threads", "2".to_owned()),
         ];
-        if self.plan.global {
-            settings.push(("global", text(&self.global())));
-        }
+        settings.extend(self.global().map(|place| ("global", place)));
         settings.extend(self.plan.settings.iter().map(|(name, value)| (*name, value.clone())));
-        for (name, value) in settings {
-            command.arg("--set").arg(format!("{name}={value}"));
+        if self.is_eager.get() {
+            settings.push(("restart", "eager".to_owned()));
         }
-        command.env("LD_PRELOAD", &self.clock).env("CLOCK_WRONG_S", clock.to_string());
-        Ok(command)
+        Ok(settings)
     }
 
     /// The newest version that global storage offers.
     pub(super) fn newest_global(&self) -> anyhow::Result<u64> {
-        let place = self.global().join("job");
-        let store = standfast_store::open(
-            &place.display().to_string(),
-            &standfast_store::Options::default(),
-        )?;
-        let inventory = match standfast_restart::Inventory::read(&*store) {
-            Ok(inventory) => inventory,
-            Err(standfast_restart::Error::NoStore { .. }) => return Ok(0),
-            Err(error) => return Err(error.into()),
-        };
-        if let Some(damaged) = inventory.damaged.first() {
-            bail!("global storage offers something broken: {}", damaged.error);
+        let Some(place) = self.global() else { return Ok(0) };
+        let mut command = clean(Command::new(std::env::current_exe()?));
+        command.args(["campaign-global", "--place"]).arg(format!("{place}/job"));
+        if let Some(objects) = &self.objects {
+            command.envs(objects.server.environment());
         }
-        Ok(inventory.checkpoints.iter().map(|manifest| manifest.version.0).max().unwrap_or(0))
+        let output = command.stdin(Stdio::null()).stderr(Stdio::piped()).output()?;
+        let told = String::from_utf8_lossy(&output.stdout);
+        match (output.status.success(), told.trim().parse()) {
+            (true, Ok(newest)) => Ok(newest),
+            _ => bail!("global storage: {}", String::from_utf8_lossy(&output.stderr).trim()),
+        }
     }
 
     /// Kills a node's agent, if it has one.
@@ -144,82 +243,71 @@ impl<'a> World<'a> {
         let Some(pid) = Pid::from_raw(status.pid as i32) else { return };
         let _ = kill_process(pid, Signal::KILL);
         while test_kill_process(pid).is_ok() {
-            std::thread::sleep(std::time::Duration::from_millis(2));
+            std::thread::sleep(Duration::from_millis(1));
         }
-    }
-
-    /// A node comes back with an empty disk.
-    pub(super) fn wipe(&self, node: usize) -> anyhow::Result<()> {
-        for entry in std::fs::read_dir(self.disk(node))? {
-            let path = entry?.path();
-            if path.is_dir() {
-                std::fs::remove_dir_all(&path)?;
-            } else {
-                std::fs::remove_file(&path)?;
-            }
-        }
-        Ok(())
     }
 
     /// Everything begins anew.
     pub(super) fn clear(&self) -> anyhow::Result<()> {
         self.stop();
-        (0..self.nodes()).try_for_each(|node| self.wipe(node))?;
-        std::fs::remove_dir_all(self.global())?;
-        Ok(std::fs::create_dir_all(self.global())?)
+        self.beginnings.set(self.beginnings.get() + 1);
+        (0..self.nodes()).try_for_each(|node| self.disks.wipe(node))
     }
 
-    /// Takes all the room on a node's disk, where it has a file system of its own.
-    pub(super) fn fill(&self, node: usize) -> anyhow::Result<Filler> {
-        let path = self.disk(node).join("filler");
-        if self.mounted {
-            let mut file = std::fs::File::create(&path)?;
-            let piece = vec![1; 64 << 10];
-            // Until nothing more fits.
-            while std::io::Write::write_all(&mut file, &piece).is_ok() {}
-        }
-        Ok(Filler(path))
-    }
-
-    /// Ends all agents.
+    /// Ends every process of this job, also agents that nobody can reach yet.
     pub(super) fn stop(&self) {
-        (0..self.nodes()).for_each(|node| self.kill_agent(node));
+        while processes_with(&format!("CAMPAIGN_CLOCK={}", self.clock().display()))
+            .into_iter()
+            .filter(|pid| kill_process(*pid, Signal::KILL).is_ok())
+            .count()
+            > 0
+        {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
+}
+
+/// The processes that were started with a variable.
+fn processes_with(variable: &str) -> Vec<Pid> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let has_it = |path: PathBuf| {
+        let variables = std::fs::read(path.join("environ")).unwrap_or_default();
+        variables.split(|byte| *byte == 0).any(|one| one == variable.as_bytes())
+    };
+    let pid = |entry: std::fs::DirEntry| -> Option<Pid> {
+        let pid = Pid::from_raw(entry.file_name().to_str()?.parse().ok()?)?;
+        has_it(entry.path()).then_some(pid)
+    };
+    entries.filter_map(pid).collect()
 }
 
 impl Drop for World<'_> {
     fn drop(&mut self) {
         self.stop();
-        for node in 0..self.nodes() {
-            // Lazily: a child that is about to die may still have a file open.
-            let _ = quiet("umount").args(["-l"]).arg(self.disk(node)).status();
-        }
     }
 }
 
-fn quiet(command: &str) -> Command {
-    let mut command = Command::new(command);
-    command.stdout(Stdio::null()).stderr(Stdio::null()).stdin(Stdio::null());
+/// A command that knows nothing of the settings around.
+fn clean(mut command: Command) -> Command {
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("STANDFAST_") {
+            command.env_remove(name);
+        }
+    }
     command
 }
 
-/// Mounts a small file system; false where that is not allowed.
-fn mount(dir: &Path) -> bool {
-    let options = format!("size={DISK_MIB}m");
-    let done = quiet("mount").args(["-t", "tmpfs", "-o", &options, "tmpfs"]).arg(dir).status();
-    done.is_ok_and(|status| status.success())
-}
-
-fn compile(clock: &Path) -> anyhow::Result<()> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/campaign/clock.c");
+fn compile(around: &Path) -> anyhow::Result<()> {
+    let source = around.with_extension("c");
+    std::fs::write(&source, include_str!("around.c"))?;
     let status = Command::new("cc")
         .args(["-O1", "-shared", "-fPIC", "-o"])
-        .arg(clock)
+        .arg(around)
         .arg(source)
         .status()
         .context("running cc")?;
     if !status.success() {
-        bail!("cc cannot compile the clock");
+        bail!("cc cannot compile what is loaded into every process");
     }
     Ok(())
 }

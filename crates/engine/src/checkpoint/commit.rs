@@ -321,6 +321,9 @@ impl CommitSettings {
             }
             Err(error) => {
                 notes.push(format!("it does not survive the loss of a node: {error}"));
+                if let Error::Comm(_) = error {
+                    self.board.lose(&error);
+                }
                 Level::Local
             }
         }
@@ -417,7 +420,11 @@ impl CommitSettings {
     ) -> Result<(Vec<SegmentId>, Vec<String>)> {
         let manifest = inventory.checkpoint(version)?;
         let notes = self.stores.spread(team, &*self.publisher.store, manifest)?;
-        let keep = self.publisher.keep();
+        let mut keep = self.publisher.keep();
+        if let Protection::On(_) = self.ring {
+            // Newer ones may not get there: then this is what survives the loss of a node.
+            keep.versions.extend(ring::newest(&*self.publisher.store, inventory));
+        }
         let beyond = keep.newest != 0 && inventory.checkpoints.len() > keep.newest;
         // A store that does not know the new one keeps what it has.
         if !notes.is_empty() || !(beyond || replaced) {
@@ -513,6 +520,9 @@ impl CommitSettings {
             Ok(_) => Progress::Done(level),
             Err(error) => Progress::Failed(error.clone()),
         };
+        if let Err(error @ Error::Comm(_)) = &outcome {
+            self.board.lose(error);
+        }
         // The board first: whoever takes the outcome in must find it told there.
         self.board.set(version, progress);
         Settled { begun, outcome }

@@ -1,11 +1,16 @@
 //! Which files make a member, and where shards lie.
 
 use std::collections::HashMap;
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicU64;
 
-use standfast_format::{Manifest, Rank, name};
+use standfast_format::{Manifest, Rank, SegmentRef, StoreHeader, name};
+use standfast_pack::SegmentReader;
 use standfast_protect::topology::GroupId;
+use standfast_restart::{check_segment, read_image};
 use standfast_store::Store;
 
+use super::Unusable;
 use crate::error::Result;
 
 /// The files of a rank's member, in order, with their lengths.
@@ -37,6 +42,43 @@ pub(super) fn lengths(store: &dyn Store) -> Result<HashMap<String, u64>> {
 /// Whether all files of a member are there. What is inside is checked when it is read.
 pub(super) fn has_member(there: &HashMap<String, u64>, manifest: &Manifest, rank: usize) -> bool {
     member(manifest, rank).iter().all(|(name, bytes)| there.get(name) == Some(bytes))
+}
+
+/// What is wrong with a member whose files are all there, found by reading all of it.
+pub(super) fn damage(
+    store: &dyn Store,
+    header: &StoreHeader,
+    manifest: &Manifest,
+    rank: usize,
+) -> Option<Unusable> {
+    let rank = Rank(rank as u32);
+    let unusable = |object: String, why: String| Some(Unusable { object, why });
+    if let Err(error) = read_image(store, manifest, rank) {
+        return unusable(name::image(manifest.version, manifest.attempt, rank), error.to_string());
+    }
+    for segment in manifest.segments.iter().filter(|segment| segment.rank == rank) {
+        if let Some(why) = damage_of_segment(store, header, segment) {
+            return unusable(name::segment(segment.id), why);
+        }
+    }
+    None
+}
+
+fn damage_of_segment(
+    store: &dyn Store,
+    header: &StoreHeader,
+    segment: &SegmentRef,
+) -> Option<String> {
+    let reader = match SegmentReader::open(store, header.id, segment) {
+        Ok(reader) => reader,
+        Err(error) => return Some(error.to_string()),
+    };
+    let first = OnceLock::new();
+    check_segment(&reader, header, 1, &AtomicU64::new(0), |error| {
+        // One is enough.
+        let _ = first.set(error.to_string());
+    });
+    first.into_inner()
 }
 
 /// The name of a shard.

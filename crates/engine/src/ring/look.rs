@@ -8,11 +8,12 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-use standfast_format::{Level, Manifest, name};
+use standfast_format::{Level, Manifest, Version, name};
 use standfast_protect::recover::{Claim, Plan, plan};
 use standfast_protect::shard::checksum;
 use standfast_protect::topology::Piece;
 use standfast_protect::{Holding, Options, Shard, Source, Topology};
+use standfast_restart::Inventory;
 use standfast_store::Store;
 
 use super::pieces::Pieces;
@@ -40,6 +41,12 @@ pub fn level(store: &dyn Store, manifest: &Manifest) -> Level {
         Ok(_) => manifest.level.max(Level::Ring),
         Err(_) => manifest.level,
     }
+}
+
+/// The newest checkpoint that has reached level ring, as far as this store knows.
+pub(crate) fn newest(store: &dyn Store, inventory: &Inventory) -> Option<Version> {
+    let on_ring = |manifest: &&Manifest| level(store, manifest) >= Level::Ring;
+    inventory.checkpoints.iter().find(on_ring).map(|manifest| manifest.version)
 }
 
 /// The topology that a checkpoint was encoded with; `None` if this store knows of none.

@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 use standfast_comm::collective;
 use standfast_commit::failpoint;
-use standfast_format::{Manifest, name};
+use standfast_format::{Manifest, StoreHeader, name};
 use standfast_protect::topology::{Piece, TOPOLOGY_BYTES_MAX, discover};
 use standfast_protect::{Holding, Options, Recovery, Shape, Stamp, encode, recover};
 use standfast_store::Store;
@@ -36,6 +36,7 @@ use crate::stores::Stores;
 use crate::team::Team;
 use pieces::Pieces;
 
+pub(crate) use look::newest;
 pub use look::{Survey, Unusable, level, members_bytes, missing_ranks, read, survey};
 pub use standfast_protect::Topology;
 pub use standfast_protect::recover::{GroupLoss, GroupPlan, Place, Plan};
@@ -170,6 +171,30 @@ pub(crate) fn rebuild(
     stores: &Stores,
     manifest: &Manifest,
 ) -> Result<Rebuilt> {
+    rebuild_all_but(team, store, stores, manifest, |_| None)
+}
+
+/// The same after every rank has looked into its files: what is damaged is as good as lost.
+pub(crate) fn mend(
+    team: &Team,
+    store: &dyn Store,
+    stores: &Stores,
+    manifest: &Manifest,
+    header: &StoreHeader,
+) -> Result<Rebuilt> {
+    rebuild_all_but(team, store, stores, manifest, |rank| {
+        files::damage(store, header, manifest, rank)
+    })
+}
+
+/// `damage`: what is wrong with the member of a rank that is there.
+fn rebuild_all_but(
+    team: &Team,
+    store: &dyn Store,
+    stores: &Stores,
+    manifest: &Manifest,
+    damage: impl Fn(usize) -> Option<Unusable>,
+) -> Result<Rebuilt> {
     if stores.are_one() {
         return Ok(Rebuilt::default());
     }
@@ -184,7 +209,14 @@ pub(crate) fn rebuild(
     if topology.ranks() != team.size() || manifest.ranks as usize != team.size() {
         return Ok(Rebuilt::default());
     }
-    let found = team.agree(holding(store, |rank| stores.answers_for(rank), &topology, manifest))?;
+    let mut found =
+        team.agree(holding(store, |rank| stores.answers_for(rank), &topology, manifest))?;
+    let Found { holding, unusable } = &mut found;
+    holding.members.retain(|(rank, _)| {
+        let damage = damage(*rank);
+        unusable.extend(damage.clone());
+        damage.is_none()
+    });
     let heirs: Vec<usize> = (0..team.size()).collect();
     let block_bytes = Options::default().block_bytes;
     let recovery =

@@ -226,3 +226,24 @@ fn what_cannot_be_protected_says_so() {
     world.wipe(1);
     assert_eq!(world.restart(), 2);
 }
+
+#[test]
+fn damage_inside_a_file_is_made_good_by_the_ring() {
+    for (node, prefix) in [(1, "segments"), (0, "images"), (2, "segments")] {
+        let world = protected(&[0, 1, 2, 2], "2");
+        encode(&world, 1..=3);
+        for name in world.names(node, prefix) {
+            let mut bytes = world.stores[node].get(&name, 1 << 30).unwrap();
+            // A segment's first block is behind its header.
+            let at = if prefix == "segments" { 4096 + 100 } else { bytes.len() / 2 };
+            bytes[at] ^= 0x10;
+            world.stores[node].put(&name, &bytes).unwrap();
+        }
+        let (step, notes) = restart_with_notes(&world);
+        assert_eq!(step, 3, "{prefix} of node {node}: {notes:?}");
+        assert!(notes.iter().any(|note| note.contains("made again from the ring")), "{notes:?}");
+        // It is whole again by itself.
+        let (step, notes) = restart_with_notes(&world);
+        assert_eq!((step, &notes[..]), (3, &[][..]));
+    }
+}

@@ -2,6 +2,7 @@
 //! back elsewhere.
 
 mod global;
+mod gone;
 mod losses;
 mod ring;
 mod world;
@@ -132,6 +133,37 @@ fn stores_of_different_runs_are_not_mixed() {
     let errors = run_threads(2, |comm| mixed.member(&comm).err().expect("refused").to_string());
     assert!(errors.iter().all(|error| error.contains("different runs")), "{errors:?}");
     assert_eq!(one.restart(), 1);
+}
+
+#[test]
+fn a_store_whose_name_is_damaged_gets_another() {
+    let world = World::new(&[0, 0, 1, 1, 1]);
+    world.checkpoint(1..=2);
+    for object in ["identity", "store"] {
+        let whole = world.stores[1].get(object, 1 << 20).unwrap();
+        let mut flipped = whole.clone();
+        flipped[20] ^= 0x5a;
+        for damaged in [&whole[..9], &[], &flipped] {
+            world.stores[1].put(object, damaged).unwrap();
+            assert_eq!(world.restart(), 2, "{object}");
+            assert_eq!(world.stores[1].get(object, 1 << 20).unwrap().len(), whole.len());
+        }
+    }
+    world.checkpoint(3..=5);
+    assert_eq!(world.restart(), 5);
+}
+
+#[test]
+fn a_header_that_nobody_has_any_more_is_an_error() {
+    let world = World::new(&[0, 1]);
+    world.checkpoint(1..=1);
+    let whole = world.stores[0].get("store", 1 << 20).unwrap();
+    for store in &world.stores {
+        store.put("store", &whole[..40]).unwrap();
+    }
+    let errors = run_threads(2, |comm| world.member(&comm).err().expect("refused"));
+    assert!(errors.iter().all(|error| error.kind() == Kind::Corrupt), "{errors:?}");
+    assert_eq!(world.stores[1].get("store", 1 << 20).unwrap(), &whole[..40], "left as it was");
 }
 
 #[test]

@@ -137,3 +137,36 @@ fn a_node_that_fails_while_encoding_leaves_a_local_checkpoint() {
     world.wipe(1);
     assert_eq!(world.restart(), 2, "only older ones are on the ring");
 }
+
+#[test]
+fn the_newest_on_the_ring_stays_while_newer_ones_do_not_get_there() {
+    let mut world = protected(&[0, 1, 2, 3], "2").with("keep", "2");
+    encode(&world, 1..=1);
+    world.run(|member| {
+        let created = |step| {
+            let before = member.faults.calls(Op::Create);
+            member.checkpoint(step).unwrap();
+            let reached = member.job.wait(Version(step), Level::Ring);
+            (member.faults.calls(Op::Create) - before, reached)
+        };
+        let (each, reached) = created(2);
+        reached.unwrap();
+        for step in 3..=6 {
+            if member.job.rank().0.0 == 2 {
+                // The last one that a checkpoint creates is a shard.
+                let nth = member.faults.calls(Op::Create) + each - 1;
+                member.faults.inject(Fault::Fail { op: Op::Create, nth, kind: Kind::Full });
+            }
+            assert_eq!(created(step).1.unwrap_err().kind(), Kind::Unsupported, "step {step}");
+        }
+    });
+    for node in 0..4 {
+        assert_eq!(world.names(node, "manifests").len(), 3, "node {node}: 2, 5 and 6");
+    }
+    assert_eq!(world.restart(), 6, "all nodes are there");
+    world.wipe(1);
+    assert_eq!(world.restart(), 2, "what is on the ring");
+    // One that gets there takes its place.
+    encode(&world, 7..=9);
+    assert_eq!(world.names(0, "manifests").len(), 2);
+}
