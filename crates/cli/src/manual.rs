@@ -78,14 +78,20 @@ pub(crate) const PAGES: &[Page] = &[
                 "whole process trees, where CRIU works",
             ),
             (
-                "standfast run --retries 5 -- ./uses_standfast",
-                "a program that calls the library itself: started again, it asks for its state",
+                "standfast run --retries 5 --backoff 10s -- mpirun -n 8 ./uses_standfast",
+                "a program that calls the library itself: started again after 10, 20, 40 s, ..., it asks for its state",
+            ),
+            (
+                "kill -TERM PID",
+                "a checkpoint now, and when it is durable, or --grace is over, the program ends",
             ),
         ],
         next: "docs/TRANSPARENT.md tells what is captured and what a restart needs; standfast ls lists the checkpoints. The exit code is the program's own, 128 and the signal's number if it was killed",
         json: &[
             ("started (on stderr)", "attempt, version (null: from the beginning)"),
             ("ended (on stderr)", "code, signal"),
+            ("pause (on stderr)", "seconds, retries_left"),
+            ("leaving (on stderr)", "durable"),
             ("no_checkpoint (on stderr)", "kind, message"),
         ],
     },

@@ -106,6 +106,7 @@ impl S3Server {
         let mut command = Command::new(&self.program);
         command
             .current_dir(&self.dir)
+            .env("TMPDIR", &self.dir)
             .arg("server")
             .args(["-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-dir=data", "-s3"])
             .args([format!("-master.port={master}"), format!("-volume.port={volume}")])

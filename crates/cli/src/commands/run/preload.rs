@@ -10,20 +10,21 @@ use standfast::{Kind, Version};
 use standfast_launch::{Launch, resume};
 
 use super::plain::command;
-use super::{Cause, Way, adopt_orphans, listens};
+use super::{Cause, Way, adopt_orphans, durable, listens};
 use crate::args::{RestartFrom, RunArgs};
 use crate::failure::{Failure, Result};
 
 pub(super) struct Preload<'a> {
     args: &'a RunArgs,
     launch: Launch,
+    asked_ns: u64,
 }
 
 impl<'a> Preload<'a> {
     pub(super) fn new(args: &'a RunArgs, loaded: Loaded, signal: Signal) -> Result<Self> {
         let library = standfast_launch::find(args.library.clone())?;
         adopt_orphans()?;
-        Ok(Self { args, launch: Launch { library, loaded, signal } })
+        Ok(Self { args, launch: Launch { library, loaded, signal }, asked_ns: 0 })
     }
 }
 
@@ -48,9 +49,14 @@ impl Way for Preload<'_> {
                 "the program does not carry the library: is it linked statically, or started by a script?",
             ));
         }
+        self.asked_ns = durable::now_ns();
         // SAFETY: a signal to our own child, which has not been waited for.
         unsafe { libc::kill(pid, signal.number()) };
         Ok(())
+    }
+
+    fn is_durable(&mut self) -> bool {
+        durable::has_since(&self.launch.loaded.config, self.asked_ns)
     }
 
     fn settle(&mut self) {

@@ -142,7 +142,7 @@ impl Demo<'_> {
         let died = self.lose_all_nodes(died)?;
 
         act(4, "started again on empty nodes: everything comes from global storage", output)?;
-        self.to_the_end(died)?;
+        self.play_on(died)?;
 
         act(5, "both answers, compared byte by byte", output)?;
         compare(&self.answers[0], &self.answers[1], output)
@@ -262,7 +262,7 @@ impl Demo<'_> {
         Ok(run.step)
     }
 
-    fn to_the_end(&mut self, died: u64) -> Result<()> {
+    fn play_on(&mut self, died: u64) -> Result<()> {
         let bar = bar::steps(self.output, self.work.steps, "running");
         let (mut job, mut run) = (self.start(true)?, Run::default());
         let began = Instant::now();
