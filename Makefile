@@ -3,16 +3,18 @@
 CARGO ?= cargo
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 4
+LANGUAGE ?= c
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit doc fuzz audit bench bars install clean beside-tests deps-build deps-test
+.PHONY: help demo test lint unit doc fuzz audit bench bars install clean beside-tests
+.PHONY: deps-build deps-demo deps-test
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
 
-demo: deps-build ## A solver is killed, restarted, and ends with the same bits
-	$(CARGO) build --locked --release -q -p standfast-cli
-	@./target/release/standfast demo
+demo: deps-demo ## An MPI job loses nodes, restarts, and ends with the same bits (LANGUAGE=fortran)
+	$(CARGO) build --locked --release -q -p standfast-cli -p standfast-c
+	@$${CARGO_TARGET_DIR:-target}/release/standfast demo --language $(LANGUAGE)
 
 # Tests wait for processes and disks much of their time; docs and fuzz targets are built beside them.
 test: deps-test lint ## Everything that CI runs
@@ -60,6 +62,9 @@ clean: ## Everything that was built
 
 deps-build:
 	@scripts/deps.sh build
+
+deps-demo:
+	@scripts/deps.sh demo $(LANGUAGE)
 
 deps-test:
 	@scripts/deps.sh test

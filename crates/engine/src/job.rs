@@ -20,6 +20,7 @@ use standfast_restart::{Inventory, Rebuild};
 use standfast_store::{LockGuard, Store};
 
 use crate::agent;
+use crate::ask::Asked;
 use crate::checkpoint::capture::Capturer;
 use crate::checkpoint::commit::{CommitSettings, Committed, Committer, Work};
 use crate::checkpoint::device::{SharedDevice, lock_device};
@@ -55,6 +56,7 @@ pub struct Job {
     pace: Mutex<Pace>,
     /// What a signal asks for, where one may.
     pub(crate) requests: Option<Requests>,
+    pub(crate) asked: Option<Asked>,
     pub(crate) stores: Stores,
     /// Held by the leaders of stores for all.
     _lock: Option<LockGuard>,
@@ -201,7 +203,20 @@ impl Job {
         let pace = Mutex::new(Pace::new(config));
         let opened = Instant::now();
         let requests = config.signal.map(Requests::by);
-        Ok(Self { board, core, loaded, store, header, opened, pace, requests, stores, _lock: lock })
+        let asked = Some(config.ask.as_str()).filter(|path| !path.is_empty()).and_then(Asked::open);
+        Ok(Self {
+            board,
+            core,
+            loaded,
+            store,
+            header,
+            opened,
+            pace,
+            requests,
+            asked,
+            stores,
+            _lock: lock,
+        })
     }
 
     /// The configuration in effect.
@@ -327,6 +342,9 @@ impl Job {
         self.pace().taken(version, begun, held_up);
         if let Some(requests) = &self.requests {
             requests.answer();
+        }
+        if let Some(asked) = &self.asked {
+            asked.answer(version.0);
         }
         Ok(version)
     }

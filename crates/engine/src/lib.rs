@@ -35,6 +35,7 @@
 mod agent;
 mod allocation;
 mod arrive;
+mod ask;
 mod checkpoint;
 pub mod config;
 mod demand;
@@ -61,6 +62,7 @@ mod sources;
 mod stores;
 mod team;
 
+pub use ask::Ask;
 pub use error::{Error, Result};
 pub use job::Job;
 pub use progress::Progress;

@@ -3,6 +3,7 @@
 //! ```text
 //! clock  -> `interval` (first rank) -+
 //! signal -> `signal` (any rank)     -+-> all ranks agree -> checkpoint, or none
+//! file   -> `ask` (any rank)        -+
 //! ```
 //! Why ranks agree at every point: a rank cannot know whether another one was asked, and a
 //! checkpoint that only some of them take would never end. It is one reduction of three bytes.
@@ -13,12 +14,13 @@
 
 use standfast_format::Version;
 
+use crate::ask::Asked;
 use crate::error::Result;
 use crate::job::Job;
 
 impl Job {
     /// Whether a checkpoint is due by the settings `interval` and `mtti`, or asked for by the
-    /// `signal`. Cheap enough to ask in every step of a program.
+    /// `signal` or by `standfast run`. Cheap enough to ask in every step of a program.
     ///
     /// In a job of several ranks each answers for itself; [`Job::point`] asks all.
     pub fn need_checkpoint(&self) -> bool {
@@ -76,8 +78,9 @@ impl Job {
         pace.is_due(self.since_open()) && !pace.waits_for().is_some_and(|it| self.is_under_way(it))
     }
 
-    /// Whether a signal waits for its checkpoint.
+    /// Whether a signal or a supervisor waits for its checkpoint.
     fn is_asked(&self) -> bool {
         self.requests.as_ref().is_some_and(|requests| requests.is_pending())
+            || self.asked.as_ref().is_some_and(Asked::is_pending)
     }
 }

@@ -19,8 +19,7 @@
 pub mod built;
 mod faulty;
 mod processes;
-mod s3;
 
 pub use faulty::{Fault, FaultyStore, Op};
 pub use processes::Processes;
-pub use s3::S3Server;
+pub use standfast_seaweed::S3Server;

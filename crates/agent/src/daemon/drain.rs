@@ -8,7 +8,7 @@
 //! has moved for [`PATIENCE`] since. Then it stays listed, and the next agent tries again.
 //!
 //! Invariants:
-//! - One drain per store. The list names every drain that may have something left to do.
+//! - One drain per store, as long as a session relies on it. The list names every drain that may have something left to do.
 //! - While a rank or this agent stores a checkpoint of that store nothing is carried
 //!   (`standfast_drain::Flow`).
 
@@ -37,6 +37,17 @@ const PAUSE_MIN: Duration = Duration::from_millis(500);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 /// A drain whose job is over and that has not moved a byte for so long is left to the next agent.
 const PATIENCE: Duration = Duration::from_secs(600);
+
+/// How a drain has ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    /// Nothing is left.
+    Done,
+    /// It can never be done.
+    Hopeless,
+    /// It is still to be done.
+    Stopped,
+}
 
 /// What is drained where: a line of the list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -126,7 +137,8 @@ impl Drains {
             .spawn(move || drains.run(&for_thread));
         if let Err(error) = started {
             self.log.event("drain given up", json!({ "why": error.to_string() }));
-            self.forget(&draining, false);
+            draining.has_job.store(false, Ordering::SeqCst);
+            self.forget(&draining, Ended::Stopped);
         }
     }
 
@@ -166,32 +178,45 @@ impl Drains {
         if let Err(why) = step_back(&errand.manner) {
             event("drain has no priority of its own", Some(why));
         }
-        let done = match self.follow(draining, &event) {
-            Ok(()) => {
-                event("drained", None);
-                true
+        let ended = loop {
+            match self.follow(draining, &event) {
+                Ok(()) => event("drained", None),
+                failed => break failed,
             }
-            Err(Error::Stopped) => false,
+            if self.forget(draining, Ended::Done) {
+                return;
+            }
+        };
+        match ended {
+            Ok(()) | Err(Error::Stopped) => self.forget(draining, Ended::Stopped),
             Err(error) => {
                 event("drain given up", Some(error.to_string()));
                 // Trying the same again helps nobody.
-                matches!(error.kind(), Kind::Invalid | Kind::Unsupported | Kind::Missing)
+                let hopeless =
+                    matches!(error.kind(), Kind::Invalid | Kind::Unsupported | Kind::Missing);
+                self.forget(draining, if hopeless { Ended::Hopeless } else { Ended::Stopped })
             }
         };
-        self.forget(draining, done);
     }
 
-    /// A drain has ended; one that is not done stays in the list.
-    fn forget(&self, draining: &Arc<Draining>, done: bool) {
+    /// A drain has ended; one that was stopped stays in the list. False if all was done, but a
+    /// session has begun to rely on it since it looked for the last time: then it goes on.
+    fn forget(&self, draining: &Arc<Draining>, ended: Ended) -> bool {
         let store = &draining.errand.store;
+        // Sessions begin under this lock.
         let mut running = self.running();
+        let has_job = draining.has_job.load(Ordering::SeqCst);
+        if ended == Ended::Done && has_job && !self.stop.load(Ordering::SeqCst) {
+            return false;
+        }
         // Another one may have taken its place.
         if running.get(store).is_some_and(|other| Arc::ptr_eq(other, draining)) {
             running.remove(store);
-            if done {
+            if ended != Ended::Stopped {
                 self.write_list(&running);
             }
         }
+        true
     }
 
     /// Carries what is due, again and again, until the job is over and nothing is left.
@@ -363,4 +388,37 @@ fn list(store: &dyn Store) -> Result<Vec<String>, Error> {
     let mut names: Vec<String> = objects.into_iter().map(|object| object.name).collect();
     names.sort();
     Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A job that begins while the drain of its last life looks for the last time needs one too.
+    #[test]
+    fn a_drain_that_a_session_relies_on_does_not_end() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = Log::new(std::fs::File::create(dir.path().join("log")).unwrap());
+        let drains = Drains::open(dir.path().join("drains.json"), &log);
+        let text = |name: &str| dir.path().join(name).to_string_lossy().into_owned();
+        let errand = Errand {
+            store: text("store"),
+            global: text("global"),
+            threads: 1,
+            keep: (0, 0),
+            manner: Manner::default(),
+        };
+        drains.begin(errand.clone(), true);
+        let draining = Arc::clone(&drains.running()[&errand.store]);
+        assert!(!drains.forget(&draining, Ended::Done), "its session is still there");
+        assert!(!drains.are_done());
+
+        drains.job_is_over(&errand.store);
+        let end = Instant::now() + Duration::from_secs(20);
+        while !drains.are_done() {
+            assert!(Instant::now() < end, "nothing is left to be done");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert!(!dir.path().join("drains.json").exists());
+    }
 }

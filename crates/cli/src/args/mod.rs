@@ -2,6 +2,7 @@
 //! here. What helps people further (examples, JSON lines, exit codes) is in [`crate::manual`].
 
 pub(crate) mod agent;
+mod demo;
 mod drain;
 mod plan;
 mod quantity;
@@ -12,6 +13,7 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use crate::manual;
+pub(crate) use demo::{DemoArgs, Language};
 pub(crate) use drain::{DrainArgs, FetchArgs};
 pub(crate) use plan::PlanArgs;
 pub(crate) use run::{RestartFrom, RunArgs};
@@ -49,7 +51,7 @@ pub(crate) struct Global {
 /// The commands.
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Kill a heat solver in mid-run, restart it, and get the same answer
+    /// Kill the nodes of a heat solver, restart it, and get the same answer
     Demo(DemoArgs),
     /// Start a program, take checkpoints of it, and start it again when it fails
     Run(RunArgs),
@@ -85,21 +87,6 @@ pub(crate) enum Command {
     Man(ManArgs),
     #[command(hide = true)]
     DemoWorker(WorkerArgs),
-}
-
-/// Arguments of `demo`.
-#[derive(Args)]
-pub(crate) struct DemoArgs {
-    /// Cells along each side of the plate
-    #[arg(long, default_value_t = 1024, value_parser = clap::value_parser!(u32).range(16..=8192))]
-    pub(crate) size: u32,
-    /// Steps in time
-    #[arg(long, default_value_t = 1500, value_parser = clap::value_parser!(u64).range(10..))]
-    pub(crate) steps: u64,
-    /// Steps between checkpoints; at most a fifth of all steps
-    #[arg(long, value_name = "STEPS", default_value_t = 125,
-        value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) every: u64,
 }
 
 /// Arguments of the demonstration's solver, which the demonstration itself starts.

@@ -33,6 +33,12 @@ pub(crate) struct RunArgs {
     /// How often to start again after the program has failed
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) retries: u32,
+    /// Pause before the first new start; it doubles with every further one, up to 5 minutes
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = span)]
+    pub(crate) backoff: Duration,
+    /// How long SIGTERM is held back until a last checkpoint is durable; 0s passes it on at once
+    #[arg(long, value_name = "TIME", default_value = "20s", value_parser = span)]
+    pub(crate) grace: Duration,
     /// The library to preload [default: beside this command, or in lib next to its bin]
     #[arg(long, value_name = "FILE", requires = "preload")]
     pub(crate) library: Option<PathBuf>,
@@ -73,6 +79,11 @@ fn period(text: &str) -> Result<Duration, String> {
     }
 }
 
+fn span(text: &str) -> Result<Duration, String> {
+    let seconds = quantity::time(text)?;
+    Duration::try_from_secs_f64(seconds).map_err(|_| "a time from 0s on is needed".into())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -93,5 +104,7 @@ mod tests {
         for bad in ["0s", "-1h", "1us", "soon"] {
             assert!(period(bad).is_err(), "{bad}");
         }
+        assert_eq!(span("0s"), Ok(Duration::ZERO));
+        assert!(span("-1s").is_err());
     }
 }

@@ -12,7 +12,7 @@ use standfast::Kind;
 
 const PATIENCE: Duration = Duration::from_secs(100);
 
-fn standfast(dir: &Path) -> Command {
+pub(crate) fn standfast(dir: &Path) -> Command {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin("standfast"));
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("STANDFAST_")) {
         command.env_remove(name);
@@ -25,7 +25,7 @@ fn code(dir: &Path, args: &[&str]) -> i32 {
     standfast(dir).args(args).output().unwrap().status.code().unwrap()
 }
 
-fn until<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn until<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
     let end = Instant::now() + PATIENCE;
     loop {
         if let Some(found) = found() {
@@ -37,7 +37,7 @@ fn until<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
 }
 
 /// The child of that name of a process.
-fn child_of(parent: u32, name: &str) -> Option<Pid> {
+pub(crate) fn child_of(parent: u32, name: &str) -> Option<Pid> {
     fs::read_dir("/proc").unwrap().find_map(|entry| {
         let pid: i32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
@@ -48,11 +48,11 @@ fn child_of(parent: u32, name: &str) -> Option<Pid> {
     })
 }
 
-fn checkpoints(dir: &Path) -> usize {
+pub(crate) fn checkpoints(dir: &Path) -> usize {
     fs::read_dir(dir.join("store/test/manifests")).map_or(0, |entries| entries.count())
 }
 
-fn finish(child: Child) -> (i32, String, String) {
+pub(crate) fn finish(child: Child) -> (i32, String, String) {
     let output = child.wait_with_output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
@@ -123,12 +123,12 @@ fn a_signal_reaches_a_program_that_listens_and_no_other() {
     assert!(remarks.contains("no handler for USR1"), "{remarks}");
 }
 
-fn library() -> PathBuf {
+pub(crate) fn library() -> PathBuf {
     standfast_testkit::built::library("standfast-preload")
 }
 
 /// A program that says `begin`, its steps and an answer, and exits with 7.
-fn compile_list(dir: &Path) {
+pub(crate) fn compile_list(dir: &Path) {
     let source =
         concat!(env!("CARGO_MANIFEST_DIR"), "/../../bindings/preload/tests/programs/list.c");
     let built = Command::new("cc").args(["-O2", source, "-o", "list"]).current_dir(dir).status();

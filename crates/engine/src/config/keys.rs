@@ -236,6 +236,8 @@ pub struct Config {
     pub device_codec: DeviceCodec,
     /// Signal that asks `Job::point` for a checkpoint.
     pub signal: Option<Signal>,
+    /// File by which a supervisor asks for one; empty: none.
+    pub ask: String,
 }
 
 /// One setting.
@@ -737,6 +739,16 @@ pub const KEYS: &[Key] = &[
         },
         show: |config| config.signal.map_or_else(|| "off".into(), |signal| signal.to_string()),
     },
+    Key {
+        name: "ask",
+        help: "File by which 'standfast run' asks the next point() of the program it has started for a checkpoint; set by it",
+        default: "",
+        set: |config, text| {
+            config.ask = text.into();
+            Ok(())
+        },
+        show: |config| config.ask.clone(),
+    },
 ];
 
 /// The setting of this name.
@@ -793,6 +805,7 @@ impl Default for Config {
             device_staging: ByteSize(0),
             device_codec: DeviceCodec::Auto,
             signal: None,
+            ask: String::new(),
         };
         for key in KEYS {
             (key.set)(&mut config, key.default).expect("defaults are valid");

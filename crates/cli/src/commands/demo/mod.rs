@@ -1,318 +1,75 @@
-//! `demo`: a heat solver is killed in mid-run, restarted, and ends with the same bits.
+//! `demo`: a heat solver is killed, restarted, and ends with the same bits.
 //!
-//! ```text
-//! 1 undisturbed run                       -> answer
-//! 2 the same, protected, SIGKILL somewhere after the second checkpoint
-//! 3 started again: goes on from the newest checkpoint -> answer
-//! 4 both answers, byte by byte
-//! ```
-//! The solver is a process of its own (this program, started as `demo-worker`), so the kill is a
-//! real one. Everything lies in a temporary directory that goes with the command, however it
-//! ends; with `--store` the checkpoints stay where the user wants them.
+//! - [`whole`]: MPI ranks over several nodes through every stage; a node is lost, then all of them.
+//! - [`solo`]: one process, killed and restarted; what is left to show where there is no MPI.
 
-mod child;
-mod closing;
+mod compare;
+mod solo;
+mod whole;
 
-use std::path::Path;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
 
-use indicatif::ProgressBar;
-use serde_json::json;
-use standfast::config::{Config, Origin};
-use standfast::{Kind, Stats, human_bytes, human_ns};
-use standfast_format::Digest;
+use standfast::Kind;
 
 use crate::args::{DemoArgs, Global};
-use crate::bar;
 use crate::failure::{Failure, Result, exit_code};
-use crate::heat::message::Message;
 use crate::interrupt;
-use crate::output::{BAD, FAINT, GOOD, Output, TITLE, WARN};
-use crate::place;
-use child::{Child, Heard};
+use crate::output::{Output, TITLE};
 
-/// The solver is killed within this share of the steps that are left after checkpoint 2.
-const KILL_WINDOW: f64 = 0.6;
-
-/// Shows it all.
+/// Shows as much as this machine allows.
 pub(crate) fn run(global: &Global, args: &DemoArgs, output: &Output) -> Result<ExitCode> {
-    if args.every.saturating_mul(5) > args.steps {
-        return Err(Failure::new(Kind::Invalid, "--every is more than a fifth of --steps")
-            .advise("the demonstration needs some checkpoints before and after the kill"));
-    }
     interrupt::listen();
-    let scratch = tempfile::Builder::new()
-        .prefix("standfast-demo-")
-        .tempdir()
-        .map_err(|error| Failure::os("make", "a temporary directory", error))?;
-    let config = config(global, scratch.path())?;
-    let demo = Demo { args, output, scratch: scratch.path(), config };
-    let identical = demo.play()?;
+    // A store that shall stay is that of one process.
+    let identical = if args.solo || global.store.is_some() {
+        solo::play(global, args, output)?
+    } else {
+        match whole::Tools::find(args.language) {
+            Ok(tools) => whole::play(args, &tools, output)?,
+            Err(missing) => {
+                output.remark(format_args!(
+                    "{missing}: this is the demonstration with one process. \
+                     'make demo' in the sources installs what the whole one needs.\n"
+                ));
+                solo::play(global, args, output)?
+            }
+        }
+    };
     Ok(if identical { ExitCode::SUCCESS } else { exit_code(Kind::Corrupt) })
 }
 
-/// Where the checkpoints go; a job that has some already is left alone.
-fn config(global: &Global, scratch: &Path) -> Result<Config> {
-    let loaded = place::load(global)?;
-    let mut config = loaded.config.clone();
-    if *loaded.origin("job") == Origin::Default {
-        config.job = "demo".into();
-    }
-    if global.store.is_none() {
-        config.store = scratch.join("store").to_string_lossy().into_owned();
-        return Ok(config);
-    }
-    if !place::forgets_the_dead(&config.store) {
-        return Err(Failure::new(
-            Kind::Unsupported,
-            format!("{} would stay locked by the solver that is killed", config.store),
-        )
-        .advise("show it in a directory; an object store's lock.writer is removed by hand"));
-    }
-    match place::open_job(config.clone()).and_then(|job| job.inventory()) {
-        Ok(inventory) if !inventory.checkpoints.is_empty() || !inventory.damaged.is_empty() => {
-            Err(Failure::new(
-                Kind::Invalid,
-                format!("job {:?} in {} has checkpoints already", config.job, config.store),
-            )
-            .advise("choose another --job or --store for the demonstration"))
+/// What a solver has to do.
+struct Work {
+    /// Cells along each side of the plate.
+    size: u32,
+    /// Steps in time.
+    steps: u64,
+    /// Steps between checkpoints.
+    every: u64,
+}
+
+impl Work {
+    /// What was asked for, with defaults where nothing was.
+    fn of(args: &DemoArgs, size: u32, steps: u64, checkpoints: u64) -> Result<Self> {
+        let steps = args.steps.unwrap_or(steps);
+        let every = args.every.unwrap_or_else(|| (steps / checkpoints).max(1));
+        if every.saturating_mul(5) > steps {
+            return Err(Failure::new(Kind::Invalid, "--every is more than a fifth of --steps")
+                .advise("the demonstration needs some checkpoints before and after the kill"));
         }
-        Ok(_) => Ok(config),
-        Err(Failure::Error { kind: Kind::Missing, .. }) => Ok(config),
-        Err(failure) => Err(failure),
+        Ok(Self { size: args.size.unwrap_or(size), steps, every })
     }
 }
 
-struct Demo<'a> {
-    args: &'a DemoArgs,
-    output: &'a Output,
-    scratch: &'a Path,
-    config: Config,
+/// The title of a part.
+fn act(number: u32, what: &str, output: &Output) -> Result<()> {
+    let number = output.paint(TITLE, number);
+    output.line(format_args!("\n{number}  {}", output.paint(TITLE, what)))
 }
 
-/// What a run of the solver came to.
-#[derive(Default)]
-struct Run {
-    /// Steps done when it ended.
-    step: u64,
-    /// Steps that it computed itself.
-    computed: u64,
-    seconds: f64,
-    checkpoints: u64,
-}
-
-impl Demo<'_> {
-    fn play(&self) -> Result<bool> {
-        self.title()?;
-        let undisturbed = self.scratch.join("undisturbed");
-        let restarted = self.scratch.join("restarted");
-
-        self.act(1, "an undisturbed run, without checkpoints")?;
-        let first = self.to_the_end(None, &undisturbed, None)?;
-        self.told_run("undisturbed", &first)?;
-
-        self.act(2, "the same run with checkpoints, killed at a random instant")?;
-        let killed = self.killed(&first, &restarted)?;
-
-        self.act(3, "the program is started again and asks for its state")?;
-        let store = (self.config.store.as_str(), self.config.job.as_str());
-        let last = self.to_the_end(Some(store), &restarted, Some(killed.step))?;
-        self.told_run("restarted", &last)?;
-
-        self.act(4, "both answers, compared byte by byte")?;
-        let identical = self.compare(&undisturbed, &restarted)?;
-        closing::tell(&self.config, killed.seconds + last.seconds, self.output)?;
-        Ok(identical)
-    }
-
-    fn title(&self) -> Result<()> {
-        let (size, args) = (u64::from(self.args.size), self.args);
-        let bytes = 2 * size * size * 8 + 8;
-        self.output.record(
-            "demo",
-            json!({
-                "size": size, "steps": args.steps, "every": args.every,
-                "protected_bytes": bytes, "store": self.config.store,
-            }),
-        )?;
-        let title = "A heat solver is killed in mid-run, and ends with the same answer";
-        self.output.line(self.output.paint(TITLE, title))?;
-        self.output.line(self.output.paint(
-            FAINT,
-            format_args!(
-                "{size} x {size} cells, {} steps, {} protected, a checkpoint every {} steps",
-                args.steps,
-                human_bytes(bytes),
-                args.every
-            ),
-        ))
-    }
-
-    fn act(&self, number: u32, what: &str) -> Result<()> {
-        let number = self.output.paint(TITLE, number);
-        self.output.line(format_args!("\n{number}  {}", self.output.paint(TITLE, what)))
-    }
-
-    fn told_run(&self, act: &str, run: &Run) -> Result<()> {
-        self.output
-            .record("act", json!({ "act": act, "steps": run.computed, "seconds": run.seconds }))?;
-        self.output.line(format_args!("   {} steps in {:.1} s", run.computed, run.seconds))
-    }
-
-    /// Lets a solver run to its end. `died` is the step at which its predecessor was killed.
-    fn to_the_end(
-        &self,
-        store: Option<(&str, &str)>,
-        answer: &Path,
-        died: Option<u64>,
-    ) -> Result<Run> {
-        let bar = bar::steps(self.output, self.args.steps, "running");
-        let mut child = Child::start(self.args, store, answer)?;
-        let mut run = Run::default();
-        while let Heard::Message(message) = child.hear(None)? {
-            self.heard(&message, &mut run, died, &bar)?;
-        }
-        bar.finish_and_clear();
-        child.finish()?;
-        Ok(run)
-    }
-
-    /// Lets a solver run until some instant after its second checkpoint, and kills it.
-    fn killed(&self, first: &Run, answer: &Path) -> Result<Run> {
-        let bar = bar::steps(self.output, self.args.steps, "running");
-        let store = (self.config.store.as_str(), self.config.job.as_str());
-        let started = Instant::now();
-        let mut child = Child::start(self.args, Some(store), answer)?;
-        let (mut run, mut end) = (Run::default(), None);
-        while let Heard::Message(message) = child.hear(end)? {
-            self.heard(&message, &mut run, None, &bar)?;
-            if run.checkpoints >= 2 && end.is_none() {
-                let left = self.args.steps.saturating_sub(run.step) as f64;
-                let window = KILL_WINDOW * left * first.seconds / self.args.steps as f64;
-                end = Some(Instant::now() + Duration::from_secs_f64(window * random()?));
-            }
-        }
-        child.kill()?;
-        // What it had said before its death.
-        while let Heard::Message(message) = child.hear(None)? {
-            self.heard(&message, &mut run, None, &bar)?;
-        }
-        bar.finish_and_clear();
-        run.seconds = started.elapsed().as_secs_f64();
-        self.output.record(
-            "killed",
-            json!({ "signal": 9, "step": run.step, "checkpoints": run.checkpoints }),
-        )?;
-        self.output.line(format_args!(
-            "   {} at step {}: the solver is dead (signal 9), its memory is gone",
-            self.output.paint(WARN, "SIGKILL"),
-            run.step
-        ))?;
-        Ok(run)
-    }
-
-    fn heard(
-        &self,
-        message: &Message,
-        run: &mut Run,
-        died: Option<u64>,
-        bar: &ProgressBar,
-    ) -> Result<()> {
-        match message {
-            Message::Started { step, version, passed_over } => {
-                run.step = *step;
-                match (version, died) {
-                    (Some(version), Some(died)) => {
-                        bar.suspend(|| self.told_restart(*version, *step, died, *passed_over))?;
-                    }
-                    (None, Some(_)) => {
-                        return Err(Failure::new(
-                            Kind::Corrupt,
-                            "the solver was started again and found no checkpoint",
-                        ));
-                    }
-                    _ => {}
-                }
-            }
-            Message::Step { step } => run.step = *step,
-            Message::Checkpoint { version, step, stats } => {
-                run.checkpoints += 1;
-                bar.suspend(|| self.told_checkpoint(*version, *step, stats))?;
-            }
-            Message::Finished { steps, seconds } => {
-                (run.computed, run.seconds) = (*steps, *seconds);
-            }
-        }
-        bar.set_position(run.step);
-        Ok(())
-    }
-
-    fn told_restart(&self, version: u64, step: u64, died: u64, passed_over: usize) -> Result<()> {
-        let lost = died.saturating_sub(step);
-        self.output.record(
-            "restarted",
-            json!({
-                "version": version, "step": step, "steps_lost": lost, "passed_over": passed_over,
-            }),
-        )?;
-        self.output.line(format_args!(
-            "   {} from checkpoint {version}, step {step}: {lost} steps are computed again",
-            self.output.paint(GOOD, "goes on"),
-        ))
-    }
-
-    fn told_checkpoint(&self, version: u64, step: u64, stats: &Stats) -> Result<()> {
-        let stored = stats.segment_bytes.saturating_add(stats.image_bytes);
-        self.output.record(
-            "checkpoint",
-            json!({
-                "version": version, "step": step, "stored_bytes": stored,
-                "captured_bytes": stats.captured_bytes, "blocked_ns": stats.blocked_ns,
-                "total_ns": stats.total_ns,
-            }),
-        )?;
-        self.output.line(format_args!(
-            "   checkpoint {version:>2}  step {step:>5}   {:>10} captured {:>10} stored   \
-             blocked {:>8}, durable after {:>8}",
-            human_bytes(stats.captured_bytes),
-            human_bytes(stored),
-            human_ns(stats.blocked_ns),
-            human_ns(stats.total_ns)
-        ))
-    }
-
-    fn compare(&self, undisturbed: &Path, restarted: &Path) -> Result<bool> {
-        let read = |path: &Path| {
-            std::fs::read(path).map_err(|error| Failure::os("read", path.display(), error))
-        };
-        let (a, b) = (read(undisturbed)?, read(restarted)?);
-        let (digest_a, digest_b) = (Digest::of(&a).to_string(), Digest::of(&b).to_string());
-        let identical = a == b && !a.is_empty();
-        self.output.record(
-            "compared",
-            json!({
-                "identical": identical, "bytes": b.len(), "digest": digest_b,
-                "digest_undisturbed": digest_a,
-            }),
-        )?;
-        self.output.line(format_args!("   undisturbed  blake3 {digest_a}"))?;
-        self.output.line(format_args!("   restarted    blake3 {digest_b}"))?;
-        if identical {
-            return self
-                .output
-                .line(format_args!(
-                    "   {}: all {} bytes are equal",
-                    self.output.paint(GOOD, "identical"),
-                    b.len()
-                ))
-                .map(|()| true);
-        }
-        let differ = a.iter().zip(&b).filter(|(a, b)| a != b).count() + a.len().abs_diff(b.len());
-        self.output
-            .line(format_args!("   {}: {differ} bytes", self.output.paint(BAD, "DIFFERENT")))?;
-        Ok(false)
-    }
+/// A temporary directory that goes with the command, however it ends.
+fn scratch() -> Result<tempfile::TempDir> {
+    let made = tempfile::Builder::new().prefix("standfast-demo-").tempdir();
+    made.map_err(|error| Failure::os("make", "a temporary directory", error))
 }
 
 /// A number from 0 to 1 that nobody can foresee.

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! start -> supervise: signals passed on, checkpoints by period and signal -> end
-//!   ^                                                                        |
-//!   +-- from the newest checkpoint, while retries are left <-- failed -------+
+//!   ^                 SIGTERM: first a checkpoint, then passed on            |
+//!   +-- after a pause, from the newest checkpoint, while retries are left <--+ failed
 //! ```
 //! How a program is started and checkpointed is a [`Way`]: `plain` for programs that use the
 //! library themselves, `preload` and `criu` for those that do not.
@@ -13,6 +13,7 @@
 //! - A program that was ended on purpose, by a signal to this command, is not started again.
 
 mod criu;
+mod durable;
 mod images;
 mod near;
 mod plain;
@@ -20,6 +21,7 @@ mod preload;
 mod supervise;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use libc::pid_t;
 use serde_json::json;
@@ -31,6 +33,9 @@ use crate::failure::Result;
 use crate::output::Output;
 use crate::place;
 use supervise::{End, Signals};
+
+/// The longest pause before a new start.
+const BACKOFF_MAX: Duration = Duration::from_secs(300);
 
 /// Why a checkpoint is to be taken.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -49,6 +54,9 @@ trait Way {
     /// Takes a checkpoint, or asks for one.
     fn checkpoint(&mut self, pid: pid_t, cause: Cause) -> Result<()>;
 
+    /// Whether the checkpoint that was asked for last is durable.
+    fn is_durable(&mut self) -> bool;
+
     /// Waits for what is still being written after the program's end.
     fn settle(&mut self) {}
 }
@@ -60,7 +68,7 @@ pub(crate) fn run(global: &Global, args: &RunArgs, output: &Output) -> Result<Ex
     let mut way: Box<dyn Way> = match (args.preload, args.criu) {
         (true, _) => Box::new(preload::Preload::new(args, loaded, signal, output)?),
         (_, true) => Box::new(criu::Criu::new(args, loaded)?),
-        _ => Box::new(plain::Plain::new(args, loaded, signal)),
+        _ => Box::new(plain::Plain::new(args, loaded, signal)?),
     };
     let signals = Signals::block(signal.number());
     let mut from = args.restart;
@@ -73,12 +81,22 @@ pub(crate) fn run(global: &Global, args: &RunArgs, output: &Output) -> Result<Ex
         if end.code == 0 || end.wanted || attempt >= args.retries {
             return Ok(ExitCode::from(end.code));
         }
+        let pause = backoff(args.backoff, attempt);
+        told_pause(output, pause, args.retries - attempt);
+        if !signals.pause(pause) {
+            return Ok(ExitCode::from(end.code));
+        }
         from = match from {
             RestartFrom::Never => RestartFrom::Never,
             _ => RestartFrom::Auto,
         };
     }
     unreachable!("retries are counted")
+}
+
+/// The pause before a new start: longer after each failure.
+fn backoff(first: Duration, attempt: u32) -> Duration {
+    first.saturating_mul(1u32.checked_shl(attempt).unwrap_or(u32::MAX)).min(BACKOFF_MAX)
 }
 
 /// A remark, as text or as a JSON line, on stderr: stdout is the program's.
@@ -103,6 +121,12 @@ fn told_start(output: &Output, attempt: u32, version: Option<Version>) {
     }
 }
 
+fn told_pause(output: &Output, pause: Duration, left: u32) {
+    let seconds = pause.as_secs_f64();
+    let text = format!("starts again in {seconds:.1} s; {left} of the new starts are left");
+    remark(output, &text, "pause", json!({ "seconds": seconds, "retries_left": left }));
+}
+
 fn told_end(output: &Output, end: &End) {
     let fields = json!({ "code": end.code, "signal": end.signal });
     let text = match (end.signal, end.code) {
@@ -119,6 +143,14 @@ fn told_failure(output: &Output, failure: &crate::failure::Failure) {
     let (kind, message) = failure.summary();
     let fields = json!({ "kind": kind, "message": message });
     remark(output, &format!("no checkpoint: {message}"), "no_checkpoint", fields);
+}
+
+fn told_leaving(output: &Output, durable: bool) {
+    let text = match durable {
+        true => "the last checkpoint is durable: the program is ended",
+        false => "the time is over, and the last checkpoint is not durable: the program is ended",
+    };
+    remark(output, text, "leaving", json!({ "durable": durable }));
 }
 
 /// Makes orphans of our children our own: twins that outlive a program, processes that CRIU restores.
@@ -142,4 +174,17 @@ fn listens(pid: pid_t, signal: Signal) -> bool {
 fn last_error(what: &str) -> crate::failure::Failure {
     let error = std::io::Error::last_os_error();
     crate::failure::Failure::new(Kind::of_io(&error), format!("cannot {what}: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_and_have_an_end() {
+        let second = Duration::from_secs(1);
+        assert_eq!([0, 1, 2, 3].map(|at| backoff(second, at).as_secs()), [1, 2, 4, 8]);
+        assert_eq!(backoff(second, 40), BACKOFF_MAX);
+        assert_eq!(backoff(Duration::ZERO, 5), Duration::ZERO);
+    }
 }

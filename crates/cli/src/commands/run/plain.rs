@@ -1,15 +1,20 @@
 //! Programs that use the library themselves: they get their settings by environment, take
-//! checkpoints at their own points, by interval or when the signal has come, and ask for their
-//! state when they start.
+//! checkpoints at their own points, by interval or when they are asked, and ask for their state when
+//! they start.
+//!
+//! They are asked by a file that the library looks at, through launchers and shells as well; a child
+//! that has not opened it but handles the signal is asked by that.
 
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::Command;
 
 use libc::pid_t;
 use standfast::config::{Loaded, Signal};
-use standfast::{Kind, Version};
+use standfast::{Ask, Kind, Version};
+use tempfile::TempDir;
 
-use super::{Cause, Way, listens};
+use super::{Cause, Way, durable, listens};
 use crate::args::{RestartFrom, RunArgs};
 use crate::failure::{Failure, Result};
 
@@ -17,20 +22,48 @@ pub(super) struct Plain<'a> {
     args: &'a RunArgs,
     loaded: Loaded,
     signal: Signal,
+    ask: Ask,
+    /// The file by which it is asked, in a directory that goes with this value.
+    path: PathBuf,
+    _dir: TempDir,
+    /// When the program was last asked by signal.
+    signalled_ns: Option<u64>,
 }
 
 impl<'a> Plain<'a> {
-    pub(super) fn new(args: &'a RunArgs, loaded: Loaded, signal: Signal) -> Self {
-        Self { args, loaded, signal }
+    pub(super) fn new(args: &'a RunArgs, loaded: Loaded, signal: Signal) -> Result<Self> {
+        let failed = |error| Failure::os("make", "a temporary file", error);
+        let dir = tempfile::Builder::new().prefix("standfast-run-").tempdir().map_err(failed)?;
+        let path = dir.path().join("ask");
+        let ask = Ask::create(&path).map_err(failed)?;
+        Ok(Self { args, loaded, signal, ask, path, _dir: dir, signalled_ns: None })
+    }
+
+    /// Asks by signal a program that no longer has, or never had, the file.
+    fn ask_by_signal(&mut self, pid: pid_t) -> Result<()> {
+        if !listens(pid, self.signal) {
+            let what = format!(
+                "the program has no handler for {}: it has opened no job yet, or does not use the library",
+                self.signal
+            );
+            return Err(Failure::new(Kind::Unsupported, what));
+        }
+        self.signalled_ns = Some(durable::now_ns());
+        // SAFETY: a signal to our own child, which has not been waited for.
+        unsafe { libc::kill(pid, self.signal.number()) };
+        Ok(())
     }
 }
 
 impl Way for Plain<'_> {
     fn start(&mut self, _: RestartFrom) -> Result<(pid_t, Option<Version>)> {
+        let failed = |error| Failure::os("write", self.path.display(), error);
+        self.ask.reset().map_err(failed)?;
         let mut command = command(self.args);
         let config = &self.loaded.config;
         command.env("STANDFAST_STORE", &config.store).env("STANDFAST_JOB", &config.job);
         command.env("STANDFAST_SIGNAL", self.signal.to_string());
+        command.env("STANDFAST_ASK", &self.path);
         if let Some(every) = self.args.every {
             command.env("STANDFAST_INTERVAL", format!("{}ms", every.as_millis()));
         }
@@ -44,16 +77,19 @@ impl Way for Plain<'_> {
         if cause == Cause::Period {
             return Ok(());
         }
-        if !listens(pid, self.signal) {
-            let what = format!(
-                "the program has no handler for {}: it has opened no job yet, or does not use the library",
-                self.signal
-            );
-            return Err(Failure::new(Kind::Unsupported, what));
+        if !self.ask.is_heard() {
+            return self.ask_by_signal(pid);
         }
-        // SAFETY: a signal to our own child, which has not been waited for.
-        unsafe { libc::kill(pid, self.signal.number()) };
-        Ok(())
+        self.signalled_ns = None;
+        self.ask.ask().map_err(|error| Failure::os("write", self.path.display(), error))
+    }
+
+    fn is_durable(&mut self) -> bool {
+        let config = &self.loaded.config;
+        match self.signalled_ns {
+            Some(instant_ns) => durable::has_since(config, instant_ns),
+            None => self.ask.answer().is_some_and(|version| durable::has(config, version)),
+        }
     }
 }
 

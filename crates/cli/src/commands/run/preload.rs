@@ -11,7 +11,7 @@ use standfast::{Kind, Version};
 use standfast_launch::{Launch, resume};
 
 use super::plain::command;
-use super::{Cause, Way, adopt_orphans, listens, near};
+use super::{Cause, Way, adopt_orphans, durable, listens, near};
 use crate::args::{RestartFrom, RunArgs};
 use crate::failure::{Failure, Result};
 use crate::output::Output;
@@ -20,6 +20,7 @@ pub(super) struct Preload<'a> {
     args: &'a RunArgs,
     launch: Launch,
     output: &'a Output,
+    asked_ns: u64,
 }
 
 impl<'a> Preload<'a> {
@@ -31,7 +32,7 @@ impl<'a> Preload<'a> {
     ) -> Result<Self> {
         let library = standfast_launch::find(args.library.clone())?;
         adopt_orphans()?;
-        Ok(Self { args, launch: Launch { library, loaded, signal }, output })
+        Ok(Self { args, launch: Launch { library, loaded, signal }, output, asked_ns: 0 })
     }
 }
 
@@ -57,9 +58,14 @@ impl Way for Preload<'_> {
                 "the program does not carry the library: is it linked statically, or started by a script?",
             ));
         }
+        self.asked_ns = durable::now_ns();
         // SAFETY: a signal to our own child, which has not been waited for.
         unsafe { libc::kill(pid, signal.number()) };
         Ok(())
+    }
+
+    fn is_durable(&mut self) -> bool {
+        durable::has_since(&self.launch.loaded.config, self.asked_ns)
     }
 
     fn settle(&mut self) {

@@ -1,13 +1,14 @@
 //! Watching a program: its end, signals for it, and the time of its next checkpoint.
 //!
 //! All signals that concern us are blocked and taken one at a time, with a time limit, so nothing
-//! happens in handlers and nothing is polled.
+//! happens in handlers. Only a program that shall end is looked at often: whether its last
+//! checkpoint is durable.
 
 use std::time::{Duration, Instant};
 
 use libc::{c_int, pid_t};
 
-use super::{Cause, Way, last_error, told_failure};
+use super::{Cause, Way, last_error, told_failure, told_leaving};
 use crate::args::RunArgs;
 use crate::failure::Result;
 use crate::output::Output;
@@ -26,6 +27,8 @@ const PASSED_ON: [c_int; 7] = [
 const ENDING: [c_int; 4] = [libc::SIGTERM, libc::SIGINT, libc::SIGQUIT, libc::SIGHUP];
 /// Waits are cut into pieces of this length at most.
 const LOOK: Duration = Duration::from_secs(3600);
+/// How often somebody looks whether the last checkpoint is durable.
+const LEAVING_LOOK: Duration = Duration::from_millis(50);
 
 /// How a program ended.
 pub(super) struct End {
@@ -57,6 +60,19 @@ impl Signals {
         }
     }
 
+    /// Waits for so long; false if somebody ends the program meanwhile.
+    pub(super) fn pause(&self, time: Duration) -> bool {
+        let end = Instant::now() + time;
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            match self.next(left) {
+                Some((signal, _)) if ENDING.contains(&signal) => return false,
+                _ if left.is_zero() => return true,
+                _ => {}
+            }
+        }
+    }
+
     /// The next signal and whether a terminal sent it, which reaches the program as well.
     fn next(&self, limit: Duration) -> Option<(c_int, bool)> {
         let time = libc::timespec {
@@ -72,6 +88,24 @@ impl Signals {
     }
 }
 
+/// A program whose end was asked for, and is held back until its last checkpoint is durable.
+struct Leaving {
+    signal: c_int,
+    until: Instant,
+}
+
+/// Somebody who stays with a program until it ends.
+struct Watch<'a> {
+    way: &'a mut dyn Way,
+    pid: pid_t,
+    args: &'a RunArgs,
+    output: &'a Output,
+    /// When the next checkpoint is due.
+    due: Option<Instant>,
+    leaving: Option<Leaving>,
+    wanted: bool,
+}
+
 /// Stays with a program until it ends.
 pub(super) fn watch(
     way: &mut dyn Way,
@@ -80,33 +114,71 @@ pub(super) fn watch(
     signals: &Signals,
     output: &Output,
 ) -> Result<End> {
-    let mut due = args.every.map(|every| Instant::now() + every);
-    let mut wanted = false;
+    let due = args.every.map(|every| Instant::now() + every);
+    let mut watch = Watch { way, pid, args, output, due, leaving: None, wanted: false };
     loop {
-        if let Some(end) = ended(pid, wanted)? {
+        if let Some(end) = ended(pid, watch.wanted)? {
             return Ok(end);
         }
-        let limit = due.map_or(LOOK, |due| due.saturating_duration_since(Instant::now()).min(LOOK));
-        let asked = match signals.next(limit) {
-            Some((signal, _)) if signal == signals.asking => true,
-            Some((libc::SIGCHLD, _)) => false,
-            Some((signal, from_terminal)) => {
-                wanted |= ENDING.contains(&signal);
-                if !from_terminal {
-                    // SAFETY: a signal to our own child, which has not been waited for.
-                    unsafe { libc::kill(pid, signal) };
-                }
-                false
+        match signals.next(watch.limit()) {
+            Some((signal, _)) if signal == signals.asking => watch.checkpoint(Cause::Signal),
+            Some((libc::SIGCHLD, _)) | None => {}
+            Some((libc::SIGTERM, _)) => watch.leave(libc::SIGTERM),
+            Some((signal, from_terminal)) => watch.pass_on(signal, from_terminal),
+        }
+        watch.leave_if_durable();
+        if watch.due.is_some_and(|due| due <= Instant::now()) {
+            watch.checkpoint(Cause::Period);
+        }
+    }
+}
+
+impl Watch<'_> {
+    /// How long nothing has to be done.
+    fn limit(&self) -> Duration {
+        let due = self.due.map_or(LOOK, |due| due.saturating_duration_since(Instant::now()));
+        if self.leaving.is_some() { due.min(LEAVING_LOOK) } else { due.min(LOOK) }
+    }
+
+    /// Takes a checkpoint, or asks for one; one that fails is told, and the program goes on.
+    fn checkpoint(&mut self, cause: Cause) {
+        if let Err(failure) = self.way.checkpoint(self.pid, cause) {
+            told_failure(self.output, &failure);
+        }
+        self.due = self.args.every.map(|every| Instant::now() + every);
+    }
+
+    /// The program shall end: first it saves what it has done, if it can. Asked once more it ends
+    /// at once.
+    fn leave(&mut self, signal: c_int) {
+        self.wanted = true;
+        if self.leaving.take().is_some() || self.args.grace.is_zero() {
+            return self.pass_on(signal, false);
+        }
+        match self.way.checkpoint(self.pid, Cause::Signal) {
+            Ok(()) => {
+                self.leaving = Some(Leaving { signal, until: Instant::now() + self.args.grace });
             }
-            None => false,
-        };
-        let is_due = due.is_some_and(|due| due <= Instant::now());
-        if asked || is_due {
-            let cause = if asked { Cause::Signal } else { Cause::Period };
-            if let Err(failure) = way.checkpoint(pid, cause) {
-                told_failure(output, &failure);
-            }
-            due = args.every.map(|every| Instant::now() + every);
+            // A program without checkpoints has nothing to wait for.
+            Err(_) => self.pass_on(signal, false),
+        }
+    }
+
+    fn leave_if_durable(&mut self) {
+        let Some(Leaving { signal, until }) = self.leaving else { return };
+        let durable = self.way.is_durable();
+        if durable || Instant::now() >= until {
+            told_leaving(self.output, durable);
+            self.leaving = None;
+            self.pass_on(signal, false);
+        }
+    }
+
+    fn pass_on(&mut self, signal: c_int, from_terminal: bool) {
+        self.wanted |= ENDING.contains(&signal);
+        if !from_terminal {
+            // SAFETY: a signal to our own child, which has not been waited for.
+            unsafe { libc::kill(self.pid, signal) };
         }
     }
 }

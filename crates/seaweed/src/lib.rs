@@ -5,12 +5,18 @@
 //! DIR/s3.json     who may use it
 //! DIR/log         what it says
 //! ```
-//! `scripts/deps.sh test` puts the program below the target directory; `STANDFAST_TEST_WEED` names
+//! `scripts/deps.sh` puts the program below the target directory; `STANDFAST_TEST_WEED` names
 //! another one. Where there is none, [`S3Server::start`] says so and tests are skipped.
+//!
+//! Invariants:
+//! - Nobody but this machine reaches it, and it dies with the thread that has started it.
+//!
+//! What this is not: a place for anything that shall last.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -48,21 +54,33 @@ impl S3Server {
         }
         // This program lies in the target directory or deeper.
         let own = std::env::current_exe().ok()?;
-        own.ancestors().map(|above| above.join("s3/bin/weed")).find(|path| path.is_file())
+        let below_target = own.ancestors().map(|above| above.join("s3/bin/weed"));
+        let paths = std::env::var_os("PATH").unwrap_or_default();
+        let in_path = std::env::split_paths(&paths).map(|dir| dir.join("weed"));
+        below_target.chain(in_path).find(|path| path.is_file())
     }
 
-    /// Starts one on an empty directory; `None`, with a word on stderr, where none is installed.
+    /// Starts one on an empty directory, for tests; `None`, with a word on stderr, where none is
+    /// installed.
+    ///
+    /// # Panics
+    /// If it is installed and does not start.
     pub fn start(dir: &Path) -> Option<Self> {
         let Some(program) = Self::program() else {
             eprintln!("skipped: no S3 server is installed (scripts/deps.sh test does it)");
             return None;
         };
-        let ports = free_ports().expect("four free ports");
+        Some(Self::launch(program, dir).unwrap_or_else(|error| panic!("the S3 server: {error}")))
+    }
+
+    /// Starts a given program on an empty directory, and returns when a bucket can be written to.
+    pub fn launch(program: PathBuf, dir: &Path) -> io::Result<Self> {
+        let ports = free_ports()?;
         let mut server = Self { program, dir: dir.to_owned(), ports, child: None };
-        server.prepare().expect("an S3 server can be prepared");
-        server.start_again();
-        server.make_bucket();
-        Some(server)
+        server.prepare()?;
+        server.spawn()?;
+        server.make_bucket()?;
+        Ok(server)
     }
 
     fn prepare(&self) -> io::Result<()> {
@@ -73,13 +91,22 @@ impl S3Server {
         std::fs::write(self.dir.join("s3.json"), who)
     }
 
-    /// Starts it again on what it had stored, and waits until it answers.
+    /// Starts it again on what it had stored, and waits until it answers; for tests.
+    ///
+    /// # Panics
+    /// If it runs already, or does not start.
     pub fn start_again(&mut self) {
         assert!(self.child.is_none(), "it runs already");
+        self.spawn().unwrap_or_else(|error| panic!("the S3 server: {error}"));
+    }
+
+    fn spawn(&mut self) -> io::Result<()> {
         let Ports { master, volume, filer, s3 } = self.ports;
-        let log = File::create(self.dir.join("log")).expect("its log can be written");
-        let child = Command::new(&self.program)
+        let log = File::create(self.dir.join("log"))?;
+        let mut command = Command::new(&self.program);
+        command
             .current_dir(&self.dir)
+            .env("TMPDIR", &self.dir)
             .arg("server")
             .args(["-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-dir=data", "-s3"])
             .args([format!("-master.port={master}"), format!("-volume.port={volume}")])
@@ -88,17 +115,19 @@ impl S3Server {
             // Services on fixed ports that nobody needs here, and reports to its makers.
             .args(["-s3.port.iceberg=0", "-s3.port.lance=0", "-master.telemetry=false"])
             .stdin(Stdio::null())
-            .stdout(log.try_clone().expect("one file"))
+            .stdout(log.try_clone()?)
             .stderr(log)
-            .spawn()
-            .expect("the S3 server can be started");
-        self.child = Some(child);
-        let end = Instant::now() + READY_MAX;
-        // The volume server registers last; before that nothing can be written.
-        while !self.answers() {
-            assert!(Instant::now() < end, "the S3 server does not answer: {}", self.log());
-            std::thread::sleep(Duration::from_millis(50));
+            // An interrupt at the terminal is for whoever has started it, and ends it in time.
+            .process_group(0);
+        let with_us = Some(rustix::process::Signal::KILL);
+        // SAFETY: one system call between fork and exec.
+        unsafe {
+            command
+                .pre_exec(move || Ok(rustix::process::set_parent_process_death_signal(with_us)?));
         }
+        self.child = Some(command.spawn()?);
+        // The volume server registers last; before that nothing can be written.
+        self.until("does not answer", Self::answers)
     }
 
     fn answers(&self) -> bool {
@@ -109,16 +138,27 @@ impl S3Server {
         ready(self.ports.s3, "/") && free.is_ok_and(|answer| answer.contains("\"fid\""))
     }
 
-    fn make_bucket(&self) {
+    fn make_bucket(&mut self) -> io::Result<()> {
+        self.until("makes no bucket", |server| {
+            let made = ask(server.ports.filer, "POST", &format!("/buckets/{BUCKET}/"));
+            made.is_ok_and(|answer| answer.starts_with("HTTP/1.1 201"))
+        })
+    }
+
+    /// Waits for something that a starting server does in the end.
+    fn until(&mut self, failure: &str, done: impl Fn(&Self) -> bool) -> io::Result<()> {
         let end = Instant::now() + READY_MAX;
-        loop {
-            let made = ask(self.ports.filer, "POST", &format!("/buckets/{BUCKET}/"));
-            if made.is_ok_and(|answer| answer.starts_with("HTTP/1.1 201")) {
-                return;
+        while !done(self) {
+            let ended = match &mut self.child {
+                Some(child) => child.try_wait()?,
+                None => None,
+            };
+            if ended.is_some() || Instant::now() > end {
+                return Err(io::Error::other(format!("it {failure}: {}", self.log())));
             }
-            assert!(Instant::now() < end, "the S3 server makes no bucket: {}", self.log());
             std::thread::sleep(Duration::from_millis(50));
         }
+        Ok(())
     }
 
     /// What it has said, for messages.

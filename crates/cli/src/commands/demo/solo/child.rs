@@ -12,10 +12,11 @@ use std::time::{Duration, Instant};
 
 use standfast::Kind;
 
-use crate::args::DemoArgs;
 use crate::failure::{Failure, Result};
 use crate::heat::message::Message;
 use crate::interrupt;
+
+use super::super::Work;
 
 /// How often somebody who waits looks whether the user interrupted.
 const LOOK: Duration = Duration::from_millis(50);
@@ -39,16 +40,12 @@ pub(super) enum Heard {
 
 impl Child {
     /// Starts this program again, as the solver. With a store it is protected.
-    pub(super) fn start(
-        args: &DemoArgs,
-        store: Option<(&str, &str)>,
-        answer: &Path,
-    ) -> Result<Self> {
+    pub(super) fn start(work: &Work, store: Option<(&str, &str)>, answer: &Path) -> Result<Self> {
         let failed = |error| Failure::os("start", "the solver", error);
         let mut command = Command::new(std::env::current_exe().map_err(failed)?);
         command.arg("demo-worker");
-        command.args(["--size", &args.size.to_string(), "--steps", &args.steps.to_string()]);
-        command.args(["--every", &args.every.to_string(), "--answer"]).arg(answer);
+        command.args(["--size", &work.size.to_string(), "--steps", &work.steps.to_string()]);
+        command.args(["--every", &work.every.to_string(), "--answer"]).arg(answer);
         if let Some((store, job)) = store {
             command.args(["--protect", "--store", store, "--job", job]);
         }

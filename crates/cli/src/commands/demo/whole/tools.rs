@@ -1,0 +1,83 @@
+//! What the whole demonstration needs of this machine: an MPI, the C library, an S3 server.
+//!
+//! Without MPI or library there is only the demonstration with one process; without the server a
+//! directory is global storage.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use standfast_seaweed::S3Server;
+
+use crate::args::Language;
+
+/// Names of compilers and launcher: as Debian has them beside other MPIs, then as everybody does.
+const SUFFIXES: [&str; 2] = [".openmpi", ""];
+
+/// What was found.
+pub(in super::super) struct Tools {
+    pub(super) language: Language,
+    /// What C is compiled with; in every language the adapter is C.
+    pub(super) mpicc: String,
+    pub(super) mpifort: String,
+    pub(super) mpirun: String,
+    /// The launcher's name and version, for people.
+    pub(super) mpi: String,
+    /// The shared library for C and Fortran.
+    pub(super) library: PathBuf,
+    /// The S3 server's program.
+    pub(super) server: Option<PathBuf>,
+}
+
+impl Tools {
+    /// Looks for everything; the error says what is missing.
+    pub(in super::super) fn find(language: Language) -> Result<Self, String> {
+        let library = library()?;
+        for suffix in SUFFIXES {
+            let tool = |name: &str| format!("{name}{suffix}");
+            let Some(mpi) = version(&tool("mpirun")) else { continue };
+            let tools = Self {
+                language,
+                mpicc: tool("mpicc"),
+                mpifort: tool("mpifort"),
+                mpirun: tool("mpirun"),
+                mpi,
+                library,
+                server: S3Server::program(),
+            };
+            let needed = match language {
+                Language::C => vec![&tools.mpicc],
+                Language::Fortran => vec![&tools.mpicc, &tools.mpifort],
+            };
+            let missing = needed.into_iter().find(|tool| says(tool).is_none());
+            return missing
+                .map_or(Ok(()), |tool| Err(format!("there is no {tool}")))
+                .map(|()| tools);
+        }
+        Err("there is no Open MPI here".into())
+    }
+}
+
+/// The launcher's name and version, if it is Open MPI's: others take other options.
+fn version(mpirun: &str) -> Option<String> {
+    let said = says(mpirun)?;
+    let first = said.lines().next()?;
+    let number = first.strip_prefix("mpirun (Open MPI) ")?;
+    Some(format!("Open MPI {number}"))
+}
+
+/// What a tool answers when it is asked for its version.
+fn says(tool: &str) -> Option<String> {
+    let output = Command::new(tool).arg("--version").output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// The library: beside this command where cargo has built both, or installed next to it.
+fn library() -> Result<PathBuf, String> {
+    let command = std::env::current_exe().map_err(|error| error.to_string())?;
+    let beside = command.parent().map(|dir| {
+        let built = ["libstandfast_c.so", "deps/libstandfast_c.so"].map(|name| dir.join(name));
+        built.into_iter().chain([dir.join("../lib/libstandfast.so")])
+    });
+    let found = beside.into_iter().flatten().find_map(|path| path.canonicalize().ok());
+    found.ok_or_else(|| "there is no libstandfast beside this command".into())
+}

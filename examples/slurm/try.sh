@@ -1,0 +1,109 @@
+#!/usr/bin/env bash
+# Tries shared.sbatch on a real Slurm: munged, slurmctld and two slurmd of its own, in a temporary
+# directory that goes with them. Needs root and Debian's slurmctld, slurmd, slurm-client and munge;
+# two to three minutes.
+#
+#     try.sh STANDFAST PROGRAM [ARGUMENTS]
+#
+# The program should take some 45 seconds: the job has a minute, and is warned after 10 to 40 seconds.
+set -euo pipefail
+
+standfast=$(realpath "$1")
+shift
+here=$(cd "$(dirname "$0")" && pwd)
+export PATH=$PATH:/usr/sbin:/sbin
+for tool in munged slurmctld slurmd sbatch; do
+    command -v "$tool" >/dev/null || { echo "try: there is no $tool" >&2; exit 1; }
+done
+dir=$(mktemp -d /tmp/standfast-slurm-XXXXXX)
+chmod 755 "$dir"
+daemons=()
+clean_up() {
+    scancel --quiet --signal=KILL "${job:-0}" 2>/dev/null || true
+    for ((at = ${#daemons[@]} - 1; at >= 0; at--)); do
+        kill "${daemons[at]}" 2>/dev/null || true
+        wait "${daemons[at]}" 2>/dev/null || true
+    done
+    rm -rf "$dir"
+}
+trap clean_up EXIT
+start() {
+    "$@" >>"$dir/log" 2>&1 &
+    daemons+=($!)
+}
+until_so() { # what, command: waits for a minute or four
+    local what=$1 end=$((SECONDS + 240))
+    shift
+    until "$@" >/dev/null 2>&1; do
+        if [ $SECONDS -gt $end ]; then
+            echo "try: $what takes too long" >&2
+            tail -n 30 "$dir"/log "$dir"/*.log "$dir"/work/slurm-* >&2 || true
+            exit 1
+        fi
+        sleep 0.3
+    done
+}
+free_port() {
+    python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+}
+
+mkdir -p "$dir"/{munge,state,work,bin} "$dir"/spool-n{1,2}
+ln -s "$standfast" "$dir/bin/standfast"
+dd if=/dev/urandom of="$dir/munge/key" bs=128 count=1 status=none
+chmod 600 "$dir/munge/key"
+start munged --foreground --force --key-file="$dir/munge/key" --socket="$dir/munge/socket" \
+    --pid-file="$dir/munge/pid" --log-file="$dir/munge/log" --seed-file="$dir/munge/seed"
+until_so "munged" test -S "$dir/munge/socket"
+
+host=$(hostname -s)
+cat >"$dir/slurm.conf" <<CONF
+ClusterName=try
+SlurmctldHost=$host(127.0.0.1)
+SlurmUser=root
+SlurmctldPort=$(free_port)
+AuthType=auth/munge
+AuthInfo=socket=$dir/munge/socket
+CredType=cred/munge
+StateSaveLocation=$dir/state
+SlurmdSpoolDir=$dir/spool-%n
+SlurmctldPidFile=$dir/slurmctld.pid
+SlurmdPidFile=$dir/slurmd-%n.pid
+SlurmctldLogFile=$dir/slurmctld.log
+SlurmdLogFile=$dir/slurmd-%n.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+MpiDefault=none
+ReturnToService=2
+SlurmdParameters=config_overrides
+NodeName=n1 NodeHostname=$host NodeAddr=127.0.0.1 Port=$(free_port) CPUs=1
+NodeName=n2 NodeHostname=$host NodeAddr=127.0.0.1 Port=$(free_port) CPUs=1
+PartitionName=all Nodes=n1,n2 Default=YES MaxTime=INFINITE State=UP
+CONF
+cat >"$dir/cgroup.conf" <<CONF
+CgroupPlugin=cgroup/v1
+ConstrainCores=no
+ConstrainRAMSpace=no
+CONF
+export SLURM_CONF=$dir/slurm.conf
+start slurmctld -D -i
+start slurmd -D -N n1
+start slurmd -D -N n2
+up() { [ "$(sinfo --noheader --states=idle --format=%D)" = 2 ]; }
+until_so "Slurm" up
+echo "slurm $(sinfo --version | cut -d' ' -f2) with 2 nodes"
+
+cd "$dir/work"
+export PATH=$dir/bin:$PATH
+job=$(sbatch --parsable --nodes=1 --ntasks=1 --ntasks-per-node=1 --time=1 --signal=B:USR1@20 \
+    --output=slurm-out "$here/shared.sbatch" "$@")
+echo "job $job is submitted, with one minute"
+# Slurm lets requeued jobs wait for two minutes, for the sake of epilogues.
+ended() {
+    scontrol update JobId="$job" StartTime=now || true
+    scontrol show job "$job" | grep -Eq "JobState=(COMPLETED|FAILED|TIMEOUT|CANCELLED|NODE_FAIL)"
+}
+until_so "the end" ended
+cat slurm-out
+scontrol show job "$job" | grep -E "JobState|Restarts|ExitCode"
+scontrol show job "$job" | grep -q "JobState=COMPLETED"
+scontrol show job "$job" | grep -q "Restarts=[1-9]"
