@@ -320,9 +320,7 @@ impl Capturer {
             page_bytes: self.config.page.0 as u32,
             created_ns: order.taken_ns,
         };
-        // A segment of the agent's holds a stream of every rank of its node.
-        let streams = if self.has_agent() { self.agency.ranks as u64 } else { 1 };
-        let segment_bytes = (self.config.segment.0 / streams).max(self.config.block.0);
+        let segment_bytes = self.segment_bytes();
         let batch = match &self.agency.link {
             Some(link) => {
                 let hash_bytes = self.config.hash.bytes();
@@ -346,6 +344,13 @@ impl Capturer {
             expected_bytes,
             begun: Vec::new(),
         }
+    }
+
+    /// Bytes of pages that a segment takes.
+    pub(super) fn segment_bytes(&self) -> u64 {
+        // A segment of the agent's holds a stream of every rank of its node.
+        let streams = if self.has_agent() { self.agency.ranks as u64 } else { 1 };
+        (self.config.segment.0 / streams).max(self.config.block.0)
     }
 
     pub(super) fn table_entry(&self, number: u32) -> (SegmentId, Option<SegmentRef>) {

@@ -4,8 +4,11 @@
 //! call:   hashed there -> what changed is staged there -> return
 //! thread: their hashes -> catalog -> new ones encoded there -> cross -> blocks
 //! ```
-//! What does not fit the staging memory is stored while the program waits. Where several ranks
-//! agree on pages they need the hashes at once, and each rank stores its share in the call.
+//! What does not fit the staging memory is stored while the program waits.
+//!
+//! Where several ranks agree on pages they do so in the call, by the hashes. Each rank stages its
+//! share, reserves places for it in segments of its own, tells them to the others, and returns; what
+//! is staged crosses behind it. A share that does not fit the staging memory is stored in the call.
 //!
 //! Invariants:
 //! - A region's positions are known again only when all its pages are stored or referred to.
@@ -15,14 +18,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use standfast_capture::{ChangedPages, Device, DeviceRegion, Drained, Regions, Which};
-use standfast_reduce::collective::Place;
 use standfast_reduce::{Encoded, Found, PageRef, Positions, Scanner};
 
 use super::capture::Capturer;
 use super::draft::{Draft, GivenUp, Order, Taken, elapsed_ns};
 use super::sharing::{Candidates, Gathering};
 use super::storing::Storing;
-use super::together::OwnPlaces;
 use crate::error::{Error, Result};
 
 /// A device that the program's thread and the committer's use in turn.
@@ -46,6 +47,12 @@ impl<'a> Staging<'a> {
     fn regions(self) -> impl Iterator<Item = (usize, DeviceRegion, usize)> + 'a {
         let all = self.regions.iter().enumerate();
         all.filter_map(|(at, region)| Some((at, region.device()?, region.bytes())))
+    }
+
+    /// The region of a candidate on the device.
+    pub(super) fn region_of(self, candidates: &Candidates, candidate: u32) -> DeviceRegion {
+        let (at, _) = candidates.place(candidate);
+        self.regions().find(|(of, ..)| *of == at).expect("it lies there").1
     }
 
     pub(super) fn has_regions(self) -> bool {
@@ -104,7 +111,7 @@ impl<'a> Staging<'a> {
 
     /// # Panics
     /// Without a device.
-    fn device(self) -> MutexGuard<'a, Box<dyn Device>> {
+    pub(super) fn device(self) -> MutexGuard<'a, Box<dyn Device>> {
         lock_device(self.device.expect("a region lies on it"))
     }
 }
@@ -242,7 +249,13 @@ impl Capturer {
             staged;
         let staging = Staging { regions: &regions, device: Some(&device), order };
         let copying = Instant::now();
-        match self.store_parts(staging, &mut positions, &parts) {
+        let reserved = std::mem::take(&mut taken.reserved);
+        let agreed = !reserved.is_empty();
+        let stored = match agreed {
+            true => self.store_reserved(staging, &reserved),
+            false => self.store_parts(staging, &mut positions, &parts),
+        };
+        match stored {
             Ok(stored) => taken.join(stored),
             Err(GivenUp { error, mut begun }) => {
                 begun.extend(&taken.own);
@@ -250,7 +263,9 @@ impl Capturer {
                 return Err(error);
             }
         }
-        staging.regions().for_each(|(at, ..)| positions[at].end());
+        if !agreed {
+            staging.regions().for_each(|(at, ..)| positions[at].end());
+        }
         taken.copy_ns = elapsed_ns(copying);
         let mut draft = self.draft(&regions, order, started, positions, taken);
         draft.stats.blocked_ns = blocked_ns;
@@ -259,71 +274,8 @@ impl Capturer {
     }
 }
 
-/// Stores candidates that lie on the device; where each lies then, by candidate.
-pub(super) fn store_from_device(
-    store: &mut Storing<'_>,
-    staging: Staging<'_>,
-    candidates: &Candidates,
-    wanted: &[u32],
-    places: &mut OwnPlaces,
-) -> Result<()> {
-    if !wanted.is_empty() {
-        staging.device().clear();
-    }
-    for run in wanted.chunk_by(|a, b| candidates.place(*a).0 == candidates.place(*b).0) {
-        let (at, _) = candidates.place(run[0]);
-        let region = staging.regions().find(|(of, ..)| *of == at).expect("it lies there").1;
-        let mut rest = run;
-        while !rest.is_empty() {
-            let pages: Vec<u64> =
-                rest.iter().map(|candidate| candidates.place(*candidate).1 as u64).collect();
-            let mut device = staging.device();
-            let count = device.stage(region, Which::Pages(&pages))? as usize;
-            if count == 0 {
-                return Err(Error::Broken { what: "staging" });
-            }
-            let stored = store_staged(store, &mut **device, at, &rest[..count], candidates, places);
-            device.clear();
-            stored?;
-            rest = &rest[count..];
-        }
-    }
-    Ok(())
-}
-
-/// Stores the candidates that are staged, in their order.
-fn store_staged(
-    store: &mut Storing<'_>,
-    device: &mut dyn Device,
-    at: usize,
-    staged: &[u32],
-    candidates: &Candidates,
-    places: &mut OwnPlaces,
-) -> Result<()> {
-    let mut next = 0;
-    while next < staged.len() {
-        store.make_room()?;
-        let room = (store.slots_max - store.batch.slots().expect("a segment is open")) as usize;
-        let now = &staged[next..][..room.min(staged.len() - next)];
-        let hashes: Vec<u8> =
-            now.iter().flat_map(|candidate| candidates.hash(*candidate)).copied().collect();
-        let first = store.batch.slots().expect("a segment is open");
-        for (slot, candidate) in (first..).zip(now) {
-            let Found::Entered(_) = store.find_or_enter(candidates.hash(*candidate)) else {
-                return Err(Error::Broken { what: "storing" });
-            };
-            let segment = store.begun.len() as u32 - 1;
-            places[*candidate as usize] = Some(Place { segment, slot });
-        }
-        let slots: Vec<u32> = (next as u32..).take(now.len()).collect();
-        push_drained(store, device, &slots, &hashes, at)?;
-        next += now.len();
-    }
-    Ok(())
-}
-
 /// Brings staged pages to the open segment.
-fn push_drained(
+pub(super) fn push_drained(
     store: &mut Storing<'_>,
     device: &mut dyn Device,
     staged: &[u32],

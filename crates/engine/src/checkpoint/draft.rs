@@ -9,6 +9,7 @@ use standfast_reduce::Positions;
 
 use super::capture::Capturer;
 use super::describe::{Table, Writer, count, describe};
+use super::share::Reserved;
 use super::sink::Pending;
 use crate::error::Error;
 
@@ -21,6 +22,8 @@ pub(super) struct Taken {
     pub(super) own: Vec<SegmentId>,
     /// New segments of other ranks that this one refers to.
     pub(super) foreign: Vec<SegmentId>,
+    /// New segments of this rank whose pages are still on a device.
+    pub(super) reserved: Vec<Reserved>,
     pub(super) scan_ns: u64,
     pub(super) agree_ns: u64,
     pub(super) copy_ns: u64,
@@ -28,7 +31,8 @@ pub(super) struct Taken {
 
 impl Taken {
     pub(super) fn of(pending: Pending, own: Vec<SegmentId>) -> Self {
-        Self { pending, own, foreign: Vec::new(), scan_ns: 0, agree_ns: 0, copy_ns: 0 }
+        let (foreign, reserved) = (Vec::new(), Vec::new());
+        Self { pending, own, foreign, reserved, scan_ns: 0, agree_ns: 0, copy_ns: 0 }
     }
 
     /// Takes in another part of the same checkpoint.

@@ -28,6 +28,7 @@ pub(crate) mod draft;
 mod gpu;
 mod handing;
 mod pledged;
+mod share;
 mod sharing;
 mod sink;
 pub(crate) mod snapshot;

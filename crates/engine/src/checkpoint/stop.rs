@@ -44,8 +44,7 @@ impl Capturer {
         let mut positions = self.take_positions(regions);
         let staging = Staging { regions, device, order };
         let mut parts = Vec::new();
-        // Ranks that share pages agree on them here.
-        let later = staging.has_regions() && !self.sharing.is_on();
+        let alone = staging.has_regions() && !self.sharing.is_on();
         let taken = match self.sharing.is_on() {
             // SAFETY: the caller vouches for the memory.
             true => unsafe { self.take_together(staging, &mut positions, team) },
@@ -53,7 +52,7 @@ impl Capturer {
                 // SAFETY: as above.
                 let here = unsafe { self.take_alone(regions, &mut positions, order) };
                 here.and_then(|taken| {
-                    self.take_devices(staging, &mut positions, taken, &mut parts, later)
+                    self.take_devices(staging, &mut positions, taken, &mut parts, alone)
                 })
             }
         };
@@ -63,6 +62,8 @@ impl Capturer {
         };
         let taken = team.agree(taken.map_err(|given_up| given_up.error));
         let taken = taken.inspect_err(|_| self.forget_attempt(&begun))?;
+        // Ranks that share pages have agreed on them; some may still be on the device.
+        let later = alone || !taken.reserved.is_empty();
         if let Some(device) = device.filter(|_| later) {
             let (regions, device) = (regions.clone(), Arc::clone(device));
             let blocked_ns = elapsed_ns(started);

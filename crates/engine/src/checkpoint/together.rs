@@ -1,7 +1,7 @@
 //! Taking pages together: ranks agree on who stores which page, and only then are pages copied.
 //!
-//! Data: scan -> candidates: pages new to this rank -> assignment -> this rank's share is copied ->
-//! everybody tells where the pages lie -> references.
+//! Data: scan -> candidates: pages new to this rank -> assignment -> this rank's share is copied, or
+//! staged on a device with places reserved for it -> everybody tells where the pages lie -> references.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -11,8 +11,9 @@ use standfast_reduce::collective::{Assignment, Fate, Place, Places};
 use standfast_reduce::{Changed, Consume, PageRef, Positions};
 
 use super::capture::Capturer;
-use super::device::{Staging, store_from_device};
+use super::device::Staging;
 use super::draft::{GivenUp, Taken, elapsed_ns};
+use super::share::{stage_whole, store_from_device};
 use super::sharing::{Candidates, Gathering};
 use super::stop::{elsewhere, targets};
 use crate::team::Team;
@@ -89,7 +90,7 @@ impl Capturer {
         Ok(Taken { foreign, ..taken })
     }
 
-    /// Copies the candidates that this rank stores; where each lies, by candidate.
+    /// Copies or stages the candidates that this rank stores; where each lies, by candidate.
     ///
     /// # Safety
     /// As [`Capturer::capture`]: mapped, and nobody writes to it until this returns.
@@ -99,30 +100,53 @@ impl Capturer {
         candidates: &Candidates,
         assignment: &Assignment,
     ) -> std::result::Result<(Taken, OwnPlaces), GivenUp> {
+        let on_device: Vec<bool> =
+            staging.regions.iter().map(|region| region.device().is_some()).collect();
+        let (there, here): (Vec<u32>, Vec<u32>) =
+            assignment.mine().partition(|candidate| on_device[candidates.place(*candidate).0]);
+        let staged = stage_whole(staging, candidates, &there).map_err(GivenUp::early)?;
+        let now: &[u32] = if staged { &[] } else { &there };
+        let mut places: OwnPlaces = vec![None; assignment.len()];
+        // SAFETY: the caller vouches for the memory.
+        let taken = unsafe { self.copy_own(staging, candidates, (&here, now), &mut places) };
+        let mut taken = taken?;
+        if staged {
+            self.reserve(candidates, &there, &mut taken, &mut places)?;
+        }
+        Ok((taken, places))
+    }
+
+    /// Copies candidates in this memory and on the device.
+    ///
+    /// # Safety
+    /// As [`Capturer::capture`]: mapped, and nobody writes to it until this returns.
+    unsafe fn copy_own(
+        &mut self,
+        staging: Staging<'_>,
+        candidates: &Candidates,
+        (here, there): (&[u32], &[u32]),
+        places: &mut OwnPlaces,
+    ) -> std::result::Result<Taken, GivenUp> {
         let Staging { regions, order, .. } = staging;
         let page_bytes = self.config.page.0 as usize;
-        let expected_bytes = assignment.mine().count() as u64 * self.config.page.0;
-        self.catalog.reserve((expected_bytes / self.config.page.0) as usize);
+        let pages = here.len() + there.len();
+        self.catalog.reserve(pages);
         // SAFETY: the caller vouches for the memory.
         let memory: Vec<&[u8]> = regions.iter().map(|region| unsafe { region.memory() }).collect();
-        let mut store = self.storing(regions, order, expected_bytes);
-        let mut places: OwnPlaces = vec![None; assignment.len()];
-        let on_device: Vec<bool> = regions.iter().map(|region| region.device().is_some()).collect();
-        let is_there = |candidate: &u32| on_device[candidates.place(*candidate).0];
-        for candidate in assignment.mine().filter(|candidate| !is_there(candidate)) {
-            let (region, page) = candidates.place(candidate);
+        let mut store = self.storing(regions, order, pages as u64 * page_bytes as u64);
+        for candidate in here {
+            let (region, page) = candidates.place(*candidate);
             let bytes = memory[region].chunks(page_bytes).nth(page).expect("it was scanned");
-            let hash = candidates.hash(candidate);
+            let hash = candidates.hash(*candidate);
             let stored = store.changed(Changed { region, page, bytes, hash, zero: false });
             if let Err(error) = stored {
                 return Err(GivenUp { error, begun: store.begun });
             }
-            places[candidate as usize] = Some(store.last_place());
+            places[*candidate as usize] = Some(store.last_place());
         }
-        let there: Vec<u32> = assignment.mine().filter(is_there).collect();
-        let stored = store_from_device(&mut store, staging, candidates, &there, &mut places);
+        let stored = store_from_device(&mut store, staging, candidates, there, places);
         match stored.and_then(|()| store.close()) {
-            Ok(()) => Ok((Taken::of(store.batch.finish(), store.begun), places)),
+            Ok(()) => Ok(Taken::of(store.batch.finish(), store.begun)),
             Err(error) => Err(GivenUp { error, begun: store.begun }),
         }
     }

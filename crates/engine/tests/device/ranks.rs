@@ -62,3 +62,50 @@ fn a_rank_whose_device_fails_fails_the_checkpoint_everywhere() {
         job.close().unwrap();
     });
 }
+
+#[test]
+fn ranks_go_on_while_their_share_is_still_on_the_device() {
+    let world = World::new(&[("mode", "all"), ("segment", "256KiB"), ("page", "4KiB")]);
+    run_threads(3, |comm| {
+        let job = Job::open_comm(world.loaded(), &comm).unwrap();
+        let mut device = contents(comm.rank(), 0);
+        world.protect(&job, "field", &mut device, 8).unwrap();
+        let version = job.checkpoint(None).unwrap();
+        // Written at once: what is stored is what was there in the call.
+        device.fill(9);
+        job.wait(version, Level::Local).unwrap();
+        let stats = job.report(version).unwrap().stats;
+        assert_eq!(stats.new_pages, 100 + 3 * 100);
+        job.restart(Some(version)).unwrap();
+        assert!(device == contents(comm.rank(), 0));
+        job.close().unwrap();
+    });
+}
+
+#[test]
+fn a_device_lost_behind_the_call_takes_the_checkpoint_of_all_with_it() {
+    let world = World::new(&[("mode", "all")]);
+    run_threads(2, |comm| {
+        let own = World::new(&[]);
+        let job = Job::open_comm(world.loaded(), &comm).unwrap();
+        let mut device = contents(comm.rank(), 0);
+        own.protect(&job, "field", &mut device, 8).unwrap();
+        let version = job.checkpoint(None).unwrap();
+        job.wait(version, Level::Local).unwrap();
+        device.copy_from_slice(&contents(comm.rank(), 1));
+        if comm.rank() == 1 {
+            let code = "CUDA_ERROR_LAUNCH_FAILED".into();
+            let lost = standfast_gpu::Error::Lost { what: "encoding", code };
+            own.faults.plan(standfast_gpu::memory::Step::Encode, lost, usize::MAX);
+        }
+        let version = job.checkpoint(None).unwrap();
+        let failed = job.wait(version, Level::Local);
+        assert!(failed.is_err(), "others refer to what the device had");
+        own.faults.clear();
+        let version = own.durable(&job);
+        device.fill(9);
+        job.restart(Some(version)).unwrap();
+        assert!(device == contents(comm.rank(), 1), "nothing refers to the lost pages");
+        job.close().unwrap();
+    });
+}
