@@ -6,6 +6,7 @@
 //! |---|---|
 //! | `whole` | checkpoint, change 5 %, checkpoint, restart; the program writes behind the call to all pages that had changed, so that only a sound copy brings the answer back |
 //! | `shared` | pages that lie on the host or in earlier checkpoints do not cross |
+//! | `ranks` | two ranks with the same field share its pages; what each changes crosses behind the call |
 //! | `memory` | the device is filled to the last bytes, and a second job takes a checkpoint |
 //! | `lost` | the device breaks down between two checkpoints (last: it is of no use afterwards) |
 //! | `copies` | alone only: kernels cannot be used, whatever the reason |
@@ -18,12 +19,15 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use standfast::{Job, Kind, Level, Report};
+use standfast_comm::Comm;
 use standfast_gpu::{DeviceBuffer, Gpu, Stream, downloaded_bytes, vectors};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 const PAGE: usize = 4096;
 const PIECE: usize = 256 << 20;
+/// Ranks that share a device, each with a quarter of what one alone has.
+const RANKS: usize = 2;
 
 fn main() -> Result<()> {
     let mut args = std::env::args().skip(1);
@@ -39,6 +43,12 @@ fn main() -> Result<()> {
     }
     if wanted("shared") {
         shared(&gpu, &stream, dir)?;
+    }
+    if wanted("ranks") {
+        let outcomes = standfast_comm::run_threads(RANKS, |comm| {
+            ranks(&comm, dir, gib << 28).map_err(|error| error.to_string())
+        });
+        outcomes.into_iter().collect::<std::result::Result<Vec<()>, String>>()?;
     }
     if wanted("memory") {
         without_memory(&gpu, &stream, dir)?;
@@ -106,6 +116,35 @@ fn shared(gpu: &Gpu, stream: &Stream, dir: &Path) -> Result<()> {
     stream.wait()?;
     let report = take(&job, "pages of the checkpoint before, at other places")?;
     expect(report.stats.new_pages == 0, "nothing is new")?;
+    Ok(job.close()?)
+}
+
+/// One rank of several that hold the same field on one device.
+fn ranks(comm: &standfast_comm::Threads, dir: &Path, bytes: usize) -> Result<()> {
+    let gpu = Gpu::open_for_copies(0)?;
+    let stream = gpu.stream()?;
+    let memory = field(&gpu, &stream, bytes)?;
+    let store = dir.to_str().ok_or("a directory that is no text")?;
+    let settings =
+        [("store", store), ("job", "ranks"), ("mode", "all"), ("device_staging", "2GiB")];
+    let settings = settings.map(|(name, text)| (name.to_owned(), text.to_owned()));
+    let job = Job::open_comm(standfast::config::Loaded::load(&settings)?, comm)?;
+    // SAFETY: the memory outlives the job, and nothing is queued during its calls.
+    unsafe { job.protect_device("field", memory.slice().address(), bytes, 8)? };
+    let report = take(&job, "first checkpoint of ranks with the same field")?;
+    expect(report.stats.new_pages == (bytes / PAGE) as u64, "each page once, on any rank")?;
+    let own = comm.rank() as u8;
+    change(&stream, &memory, 0x70 + own)?;
+    let saved = gpu.allocate("a copy", bytes)?;
+    stream.copy(memory.slice(), saved.slice())?;
+    stream.wait()?;
+    let taking = Taking::start();
+    let version = job.checkpoint(None)?;
+    let blocked = taking.started.elapsed();
+    change(&stream, &memory, 0x10 + own)?;
+    job.wait(version, Level::Local)?;
+    taking.line("ranks: 5 % changed, overwritten behind the call", &job.report(version)?, blocked);
+    restart(&job, &stream, &memory, &saved, "ranks: restart to the device")?;
     Ok(job.close()?)
 }
 
