@@ -13,7 +13,10 @@
 //! Invariants:
 //! - All calls are collective. A rank that fails answers with nothing and goes on, so that no other
 //!   waits for it; the failure is told when all is done.
-//! - What is in memory at a time stays below twice [`ROUND_BYTES`] and the orders.
+//! - What is in memory at a time stays below three times [`ROUND_BYTES`] (read, sent, received) and
+//!   the orders.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use standfast_format::{HashKind, SegmentRef, StoreHeader};
 use standfast_restart::{Rebuild, SlotReader, Slots, Unproven};
@@ -24,7 +27,9 @@ use crate::error::{Error, Result};
 use crate::team::Team;
 
 /// What a rank sends in a round, to all others together.
-const ROUND_BYTES: usize = 64 << 20;
+const ROUND_BYTES: usize = 32 << 20;
+/// Pages that a thread takes at a time.
+const PIECE_PAGES: usize = 64;
 
 /// What one rank wants of one owner: segments, and slots by their place in that list.
 #[derive(Default, serde::Serialize, serde::Deserialize)]
@@ -109,71 +114,118 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// Step 3.
+    /// Step 3. While the pages of a round travel and are put in their places, those of the next
+    /// are read.
     pub(crate) fn pages(
         &mut self,
         rebuild: &Rebuild,
         sink: &RegionSink<'_>,
-        wanted: impl Fn(usize) -> bool,
+        wanted: impl Fn(usize) -> bool + Sync,
     ) -> Result<()> {
-        let page_bytes = self.source.page_bytes as usize;
-        let per_rank = (ROUND_BYTES / (self.team.size() * page_bytes)).max(1);
-        let longest = self.wants.iter().map(Order::pages).max().unwrap_or(0);
-        let rounds = standfast_comm::collective::all_max(
-            self.team.comm(),
-            longest.div_ceil(per_rank) as u64,
-        )?;
+        let Self { team, source, wants, numbers, serves, reader } = self;
+        let page_bytes = source.page_bytes as usize;
+        let per_rank = (ROUND_BYTES / (team.size() * page_bytes)).max(1);
+        let longest = wants.iter().map(Order::pages).max().unwrap_or(0);
+        let rounds =
+            standfast_comm::collective::all_max(team.comm(), longest.div_ceil(per_rank) as u64)?
+                as usize;
+        let mut serve =
+            |round: usize| serve(reader, serves, round * per_rank, per_rank, page_bytes);
         let mut outcome = Ok(());
-        for round in 0..rounds as usize {
-            let served = self.serve(round * per_rank, per_rank);
-            let served = served.unwrap_or_else(|error| {
-                self.reader = Err(error);
-                vec![Vec::new(); self.team.size()]
-            });
-            let told = self.team.comm().all_to_all(served)?;
-            if outcome.is_ok() {
-                outcome = self.take(rebuild, sink, &wanted, round * per_rank, per_rank, told);
-            }
+        let mut served = if rounds > 0 { serve(0) } else { Vec::new() };
+        for round in 0..rounds {
+            served = std::thread::scope(|scope| {
+                let next = (round + 1 < rounds).then(|| scope.spawn(|| serve(round + 1)));
+                let told = team.comm().all_to_all(std::mem::take(&mut served));
+                let placed = told.map_err(Error::from).map(|told| {
+                    let pieces = pieces(numbers, &told, round * per_rank, per_rank, page_bytes);
+                    let taken = pieces
+                        .and_then(|pieces| take(rebuild, sink, &wanted, &pieces, source.threads));
+                    if outcome.is_ok() {
+                        outcome = taken;
+                    }
+                });
+                let next = next.map(|next| next.join().expect("reading does not panic"));
+                placed.map(|()| next.unwrap_or_default())
+            })?;
         }
         self.check()?;
         outcome
     }
+}
 
-    /// The pages of one round, by rank.
-    fn serve(&mut self, from: usize, pages: usize) -> Result<Vec<Vec<u8>>> {
-        let page_bytes = self.source.page_bytes as usize;
-        let reader = self.reader.as_mut().map_err(|error| error.clone())?;
-        let lists: Vec<Vec<Slots>> =
-            self.serves.iter().map(|slots| part_of(slots, from, pages)).collect();
-        let mut buffers: Vec<Vec<u8>> =
-            lists.iter().map(|list| vec![0; count(list) * page_bytes]).collect();
-        reader.read(&lists, buffers.iter_mut().map(Vec::as_mut_slice).collect())?;
-        Ok(buffers)
+/// The pages of one round, by rank; nothing for anybody from the first failure on.
+fn serve(
+    reader: &mut Result<SlotReader>,
+    serves: &[Vec<Slots>],
+    from: usize,
+    pages: usize,
+    page_bytes: usize,
+) -> Vec<Vec<u8>> {
+    let nothing = vec![Vec::new(); serves.len()];
+    let Ok(open) = reader else { return nothing };
+    let lists: Vec<Vec<Slots>> = serves.iter().map(|slots| part_of(slots, from, pages)).collect();
+    let mut buffers: Vec<Vec<u8>> =
+        lists.iter().map(|list| vec![0; count(list) * page_bytes]).collect();
+    match open.read(&lists, buffers.iter_mut().map(Vec::as_mut_slice).collect()) {
+        Ok(()) => buffers,
+        Err(error) => {
+            *reader = Err(error.into());
+            nothing
+        }
     }
+}
 
-    /// Puts the pages of one round in their places.
-    fn take(
-        &self,
-        rebuild: &Rebuild,
-        sink: &RegionSink<'_>,
-        wanted: &impl Fn(usize) -> bool,
-        from: usize,
-        pages: usize,
-        told: Vec<Vec<u8>>,
-    ) -> Result<()> {
-        let page_bytes = self.source.page_bytes as usize;
-        for (owner, (told, numbers)) in told.iter().zip(&self.numbers).enumerate() {
-            let end = (from + pages).min(numbers.len());
-            let numbers = &numbers[from.min(end)..end];
-            if told.len() != numbers.len() * page_bytes {
-                return Err(Error::NoPages { owner });
-            }
-            for (page, at) in told.chunks_exact(page_bytes).zip(numbers) {
-                rebuild.take_remote(sink, wanted, *at as usize, page)?;
-            }
+/// Pages that follow each other among the wanted ones: the number of the first, and their bytes.
+type Piece<'a> = (usize, &'a [u8]);
+
+/// What a round has brought, in pieces of [`PIECE_PAGES`] at most.
+fn pieces<'a>(
+    numbers: &[Vec<u32>],
+    told: &'a [Vec<u8>],
+    from: usize,
+    pages: usize,
+    page_bytes: usize,
+) -> Result<Vec<Piece<'a>>> {
+    let mut pieces = Vec::new();
+    for (owner, (told, numbers)) in told.iter().zip(numbers).enumerate() {
+        let end = (from + pages).min(numbers.len());
+        let numbers = &numbers[from.min(end)..end];
+        if told.len() != numbers.len() * page_bytes {
+            return Err(Error::NoPages { owner });
+        }
+        let mut rest = told.as_slice();
+        for run in numbers.chunk_by(|a, b| a + 1 == *b).flat_map(|run| run.chunks(PIECE_PAGES)) {
+            let (piece, behind) = rest.split_at(run.len() * page_bytes);
+            pieces.push((run[0] as usize, piece));
+            rest = behind;
+        }
+    }
+    Ok(pieces)
+}
+
+/// Verifies pieces and puts them in their places, on several threads.
+fn take(
+    rebuild: &Rebuild,
+    sink: &RegionSink<'_>,
+    wanted: &(impl Fn(usize) -> bool + Sync),
+    pieces: &[Piece<'_>],
+    threads: usize,
+) -> Result<()> {
+    let next = AtomicUsize::new(0);
+    let work = || -> Result<()> {
+        while let Some((from, bytes)) = pieces.get(next.fetch_add(1, Ordering::Relaxed)) {
+            rebuild.take_remote(sink, wanted, *from, bytes)?;
         }
         Ok(())
-    }
+    };
+    std::thread::scope(|scope| {
+        let others = threads.min(pieces.len()).saturating_sub(1);
+        let others: Vec<_> = (0..others).map(|_| scope.spawn(work)).collect();
+        let own = work();
+        let others = others.into_iter().map(|one| one.join().expect("taking does not panic"));
+        others.fold(own, Result::and)
+    })
 }
 
 /// Orders for each owner, and the numbers of their pages in the order of the image.

@@ -106,7 +106,8 @@ fn every_checkpoint_is_the_state_of_all_ranks_at_the_call() {
             field.protect(&job);
             let states = scribbled(&job, &field, area, 4);
             for version in 1..=4 {
-                assert!(!stops(&job, Version(version)), "{settings:?} {version}");
+                let notes = job.report(Version(version)).unwrap().notes;
+                assert!(!stops(&job, Version(version)), "{settings:?} {version}: {notes:?}");
             }
             for (at, state) in states.iter().enumerate() {
                 job.restart(Some(Version(at as u64 + 1))).unwrap();

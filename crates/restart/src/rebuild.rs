@@ -108,7 +108,7 @@ impl Rebuild {
     }
 
     /// Takes pages of other ranks' segments, from this one of the wanted pages on: verifies them
-    /// and hands them to a sink.
+    /// and hands them to a sink, neighbours that stay neighbours together.
     pub fn take_remote<S: Sink>(
         &self,
         sink: &S,
@@ -121,17 +121,24 @@ impl Rebuild {
         let hash = &mut hash[..self.hasher.bytes()];
         for (page, at) in bytes.chunks_exact(page_bytes).zip(from..) {
             self.hasher.hash(page, hash);
-            let (segment, slot) = self.remote.slot(at);
             if *hash != *self.remote.hash(at) {
+                let (segment, slot) = self.remote.slot(at);
                 let segment = self.image.segments[segment as usize].id;
                 return Err(Error::Page { segment, slot }.into());
             }
-            for (region, page_at) in self.remote.destinations(at) {
+        }
+        let pages = bytes.len() / page_bytes;
+        let mut done = 0;
+        while done < pages {
+            let together = self.remote.neighbours(from + done, pages - done);
+            let bytes = &bytes[done * page_bytes..][..together * page_bytes];
+            for (region, page_at) in self.remote.destinations(from + done) {
                 if wanted(region) {
                     let offset = (page_at * page_bytes) as u64;
-                    sink.pages(region, offset, page).map_err(Failed::Sink)?;
+                    sink.pages(region, offset, bytes).map_err(Failed::Sink)?;
                 }
             }
+            done += together;
         }
         Ok(())
     }

@@ -151,6 +151,18 @@ impl Remote {
         let range = self.starts[at] as usize..self.starts[at + 1] as usize;
         self.destinations[range].iter().map(|(region, page)| (*region as usize, *page as usize))
     }
+
+    /// How many wanted pages from this one on go to one place each, one behind the other; 1 if the
+    /// first goes to several.
+    pub(crate) fn neighbours(&self, at: usize, most: usize) -> usize {
+        let only = |at: usize| {
+            let mut places = self.destinations(at);
+            places.next().filter(|_| places.next().is_none())
+        };
+        let Some((region, page)) = only(at) else { return 1 };
+        let follows = |ahead: &usize| only(at + ahead) == Some((region, page + ahead));
+        1 + (1..most).take_while(follows).count()
+    }
 }
 
 /// Joins the slots of sorted uses to stretches in which each slot is once.
@@ -196,6 +208,15 @@ mod tests {
             for (at, slot) in expected.iter().enumerate() {
                 prop_assert_eq!(remote.slot(at), *slot);
                 prop_assert_eq!(remote.find(slot.0, slot.1), at);
+            }
+            for at in 0..expected.len() {
+                let first: Vec<_> = remote.destinations(at).collect();
+                let together = remote.neighbours(at, expected.len() - at);
+                prop_assert!(together >= 1 && (first.len() == 1 || together == 1));
+                for ahead in 1..together {
+                    let next: Vec<_> = remote.destinations(at + ahead).collect();
+                    prop_assert_eq!(next, vec![(first[0].0, first[0].1 + ahead)]);
+                }
             }
             let mut reached: Vec<usize> = (0..expected.len())
                 .flat_map(|at| remote.destinations(at).map(|(_, page)| page).collect::<Vec<_>>())
