@@ -34,17 +34,20 @@ use crate::escape;
 use crate::failure::{Failure, Result};
 use crate::output::{FAINT, GOOD, Output, TITLE, WARN};
 use job::{Heard, Job, Message, Start};
+use program::Program;
 pub(super) use tools::Tools;
 use watch::{Reached, Watch};
 use world::{NODES, RANKS_PER_NODE, World};
 
 /// Defaults: cells along a side, checkpoints.
 const SIZE: u32 = 1024;
+/// What the laser's spot needs.
+const SIZE_MIN: u32 = 80;
 const CHECKPOINTS: u64 = 6;
 /// A node is killed within this share of the time between two checkpoints.
 const KILL_WINDOW: f64 = 0.5;
 /// How long global storage may take after the job has ended.
-const ARRIVAL_MAX: Duration = Duration::from_secs(60);
+const ARRIVAL_MAX: Duration = Duration::from_secs(120);
 
 /// Steps of the run that measures how many the default is.
 const TRIAL_STEPS: u64 = 100;
@@ -56,6 +59,10 @@ pub(super) fn play(args: &DemoArgs, tools: &Tools, output: &Output) -> Result<bo
     let began = Instant::now();
     let scratch = scratch()?;
     let work = Work::of(args, SIZE, TRIAL_STEPS, CHECKPOINTS)?;
+    if work.size < SIZE_MIN {
+        let what = format!("--size is less than {SIZE_MIN}");
+        return Err(Failure::new(Kind::Invalid, what).advise("smaller plates go with --solo"));
+    }
     title(&work, tools, output)?;
     let bar = bar::wait(output, "the solver is compiled, agents and S3 server start");
     let program = program::build(tools, &scratch.path().join("program"))?;
@@ -101,7 +108,7 @@ struct Demo<'a> {
     work: Work,
     tools: &'a Tools,
     output: &'a Output,
-    program: PathBuf,
+    program: Program,
     world: World<'a>,
     watch: Watch,
     /// Of the undisturbed run, and of the other.
@@ -150,7 +157,7 @@ impl Demo<'_> {
 
     fn start(&self, protected: bool) -> Result<Job> {
         let answer: &Path = &self.answers[usize::from(protected)];
-        let (tools, program, work) = (self.tools, &*self.program, &self.work);
+        let (tools, program, work) = (self.tools, &self.program, &self.work);
         Job::start(&self.world, &Start { tools, program, work, answer, protected })
     }
 
@@ -200,7 +207,9 @@ impl Demo<'_> {
         }
         let victim = (random()? * NODES.len() as f64) as usize % NODES.len();
         self.world.destroy(victim)?;
-        job.aborted()?;
+        if !job.aborted()? {
+            return Err(too_soon());
+        }
         bar.finish_and_clear();
         self.running += began.elapsed().as_secs_f64();
         let ranks = victim * RANKS_PER_NODE..(victim + 1) * RANKS_PER_NODE;
@@ -247,6 +256,7 @@ impl Demo<'_> {
         }
         (0..NODES.len()).try_for_each(|node| self.world.destroy(node))?;
         if alive {
+            // One that finished in this moment has lost its nodes all the same.
             job.aborted()?;
         }
         bar.finish_and_clear();
@@ -394,6 +404,6 @@ impl Demo<'_> {
 }
 
 fn too_soon() -> Failure {
-    Failure::new(Kind::Transient, "the job had finished before two checkpoints were on the ring")
+    Failure::new(Kind::Transient, "the job had finished before a node could be killed")
         .advise("try again, with more --steps")
 }
