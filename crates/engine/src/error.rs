@@ -167,6 +167,13 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether other ranks could not be reached. Then nothing can be agreed any more: whoever finds
+    /// that out goes, so that those who wait for it find it out, too.
+    pub(crate) fn is_out_of_reach(&self) -> bool {
+        use standfast_comm::Error as Comm;
+        matches!(self, Error::Comm(Comm::Gone { .. } | Comm::Transport { .. }))
+    }
+
     /// The kind of this failure.
     pub fn kind(&self) -> Kind {
         match self {

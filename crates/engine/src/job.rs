@@ -334,7 +334,8 @@ impl Job {
         core.settle();
         self.can_talk()?;
         let ready = self.board.untold().map_or(Ok(()), Err);
-        let version = core.checkpoint(version, ready, &self.board)?;
+        let taken = core.checkpoint(version, ready, &self.board);
+        let version = taken.inspect_err(|error| self.board.lose(error))?;
         let held_up = self.since_open();
         if core.team.is_first() {
             self.learn_drains();
@@ -563,7 +564,7 @@ impl Core {
     /// Whether a capture that failed on all ranks did so where one has lost its agent: without
     /// agents it may succeed, and memory is still as it was. Collective.
     fn agent_is_gone(&mut self, error: &Error) -> Result<bool> {
-        if let Error::Comm(_) = error {
+        if error.is_out_of_reach() {
             return Ok(false);
         }
         let has_agent = self.capturer().agent_lost().is_none();

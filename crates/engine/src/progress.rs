@@ -112,10 +112,12 @@ impl Board {
         }
     }
 
-    /// Records that ranks could not be reached beside the program's own calls.
+    /// Records that ranks could not be reached, if that is what failed.
     pub(crate) fn lose(&self, error: &Error) {
-        // The first reason counts.
-        let _ = self.lost.set(error.clone());
+        if error.is_out_of_reach() {
+            // The first reason counts.
+            let _ = self.lost.set(error.clone());
+        }
     }
 
     /// Fails if ranks could not be reached: whoever went on would wait for those that wait for it.

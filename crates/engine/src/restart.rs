@@ -275,6 +275,9 @@ pub(crate) fn unclaimed(core: &Core, rebuild: &Rebuild) -> Vec<String> {
 /// Whether an older checkpoint may do better: no rank's failure is of a kind that going back would
 /// only hide.
 pub(crate) fn passable(team: &Team, error: &Error) -> Result<bool> {
+    if error.is_out_of_reach() {
+        return Ok(false);
+    }
     let of_store = !matches!(error, Error::Device(_));
     let own = of_store && matches!(error.kind(), Kind::Corrupt | Kind::Missing | Kind::Io);
     let [all] = team.all_hold([own])?;

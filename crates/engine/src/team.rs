@@ -5,7 +5,8 @@
 //!
 //! Invariants:
 //! - Every method is collective, unless it says otherwise: all ranks call it, in the same order,
-//!   also those that have failed.
+//!   also those that have failed. Only who could not reach the others says nothing: they may still
+//!   be where it failed, and wait for it there.
 //! - A team of one sends nothing.
 
 use serde::Serialize;
@@ -87,6 +88,7 @@ impl Team {
 
     /// This rank's outcome, if all ranks succeeded.
     pub(crate) fn agree<T>(&self, own: Result<T>) -> Result<T> {
+        let own = reachable(own)?;
         if self.size() == 1 {
             return own;
         }
@@ -107,6 +109,7 @@ impl Team {
     where
         T: Serialize + DeserializeOwned,
     {
+        let own = reachable(own)?;
         if self.size() == 1 {
             return own.map(|value| vec![value]);
         }
@@ -120,6 +123,7 @@ impl Team {
     where
         T: Serialize + DeserializeOwned,
     {
+        let own = reachable(own)?;
         if !self.is_first() {
             self.comm.send(0, GATHER, &self.encode_outcome(&own))?;
             return Ok(None);
@@ -136,6 +140,7 @@ impl Team {
     where
         T: Serialize + DeserializeOwned,
     {
+        let own = own.map(reachable).transpose()?;
         if self.size() == 1 {
             return own.expect("the first rank tells");
         }
@@ -175,6 +180,14 @@ impl Team {
         let why = "it does not have the agreed form";
         postcard::from_bytes(bytes)
             .map_err(|_| standfast_comm::Error::Message { rank, from: rank, why }.into())
+    }
+}
+
+/// An outcome that can be told to others.
+fn reachable<T>(own: Result<T>) -> Result<Result<T>> {
+    match own {
+        Err(error) if error.is_out_of_reach() => Err(error),
+        own => Ok(own),
     }
 }
 

@@ -321,9 +321,7 @@ impl CommitSettings {
             }
             Err(error) => {
                 notes.push(format!("it does not survive the loss of a node: {error}"));
-                if let Error::Comm(_) = error {
-                    self.board.lose(&error);
-                }
+                self.board.lose(&error);
                 Level::Local
             }
         }
@@ -520,7 +518,7 @@ impl CommitSettings {
             Ok(_) => Progress::Done(level),
             Err(error) => Progress::Failed(error.clone()),
         };
-        if let Err(error @ Error::Comm(_)) = &outcome {
+        if let Err(error) = &outcome {
             self.board.lose(error);
         }
         // The board first: whoever takes the outcome in must find it told there.

@@ -10,18 +10,27 @@ use standfast_comm::{Comm, Concurrency, Error as CommError, Result, Tag, run_thr
 
 use crate::ring::protected;
 
-/// Fails from a given operation on, as a rank's end does whose peers have died. Counted are those of
-/// communicators that were made from the job's own: what threads beside the program use.
+/// Whose operations count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Counted {
+    /// All of a job.
+    All,
+    /// Those of communicators made from the job's own: what threads beside the program use.
+    Beside,
+}
+
+/// Fails in one operation, as a rank does that waits for one that has died. Others may not need it.
 struct Failing {
     inner: Box<dyn Comm>,
     depth: u32,
+    counted: Counted,
     left: Arc<AtomicI64>,
 }
 
 impl Failing {
     fn pass(&self) -> Result<()> {
-        let is_counted = self.depth >= 2;
-        if is_counted && self.left.fetch_sub(1, Ordering::SeqCst) <= 0 {
+        let is_counted = self.counted == Counted::All || self.depth >= 2;
+        if is_counted && self.left.fetch_sub(1, Ordering::SeqCst) == 0 {
             let (rank, peer) = (self.inner.rank(), 0);
             return Err(CommError::Gone { rank, op: "reach anybody", peer });
         }
@@ -69,19 +78,23 @@ impl Comm for Failing {
 
     fn split(&self, colour: Option<u32>, key: u32) -> Result<Option<Box<dyn Comm>>> {
         let part = self.inner.split(colour, key)?;
-        let (depth, left) = (self.depth + 1, &self.left);
-        let wrap = |inner| Failing { inner, depth, left: Arc::clone(left) };
+        let (depth, counted, left) = (self.depth + 1, self.counted, &self.left);
+        let wrap = |inner| Failing { inner, depth, counted, left: Arc::clone(left) };
         Ok(part.map(|part| Box::new(wrap(part)) as Box<dyn Comm>))
     }
 }
 
-/// Checkpoints until ranks cannot be reached; one rank's threads fail after so many operations.
-fn until_gone(after: i64) {
-    let world = protected(&[0, 1, 2], "2");
-    run_threads(3, |comm| {
-        let left = Arc::new(AtomicI64::new(if comm.rank() == 1 { after } else { i64::MAX }));
-        let comm = Failing { inner: comm.duplicate().unwrap(), depth: 0, left };
+/// Checkpoints until ranks cannot be reached; one rank fails to reach another after so many operations.
+fn until_gone(counted: Counted, after: i64) {
+    let world = protected(&[0, 1, 2, 2], "2");
+    run_threads(4, |comm| {
+        let left = Arc::new(AtomicI64::new(i64::MAX));
+        let inner = comm.duplicate().unwrap();
+        let comm = Failing { inner, depth: 0, counted, left: Arc::clone(&left) };
         let member = world.member(&comm).unwrap();
+        if comm.rank() == 1 {
+            left.store(after, Ordering::SeqCst);
+        }
         let ended = (1..100).find_map(|step| match member.checkpoint(step) {
             Err(error @ Error::Comm(_)) => Some(error),
             // A ring that could not be reached is told by the next call.
@@ -96,13 +109,16 @@ fn until_gone(after: i64) {
 
 #[test]
 fn nobody_waits_for_ranks_that_wait_for_it() {
-    for after in (0..60).step_by(2) {
+    let beside = (0..60).step_by(6).map(|after| (Counted::Beside, after));
+    let all = (0..120).step_by(7).map(|after| (Counted::All, after));
+    for (counted, after) in beside.chain(all) {
         let (done, over) = channel();
         std::thread::spawn(move || {
-            until_gone(after);
+            until_gone(counted, after);
             let _ = done.send(());
         });
-        over.recv_timeout(Duration::from_secs(120))
-            .unwrap_or_else(|_| panic!("ranks hang, or fail, when one fails after {after}"));
+        over.recv_timeout(Duration::from_secs(120)).unwrap_or_else(|_| {
+            panic!("ranks hang, or fail, when one fails after {after} of {counted:?}")
+        });
     }
 }
