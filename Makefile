@@ -12,8 +12,8 @@ LANGUAGE ?= c
 help: ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
 
-demo: deps-demo ## An MPI job loses nodes, restarts, and ends with the same bits (LANGUAGE=fortran)
-	$(CARGO) build --locked --release -q -p standfast-cli -p standfast-c
+demo: deps-demo ## An MPI job loses nodes, restarts, and ends with the same bits (LANGUAGE=fortran, rust)
+	$(CARGO) build --locked --release -q -p standfast-cli -p standfast-c $(if $(filter rust,$(LANGUAGE)),-p example-heat)
 	@$${CARGO_TARGET_DIR:-target}/release/standfast demo --language $(LANGUAGE)
 
 # Tests wait for processes and disks much of their time; docs and fuzz targets are built beside them.

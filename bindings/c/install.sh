@@ -40,8 +40,8 @@ private="-lgcc_s -lutil -lrt -lpthread -lm -ldl -lc"
 mkdir -p "$root/include" "$root/lib/pkgconfig" "$root/share/standfast"
 install -m 644 "$here/include/standfast.h" "$here/../mpi/standfast_mpi.h" \
     "$here/../preload/include/standfast_preload.h" "$root/include"
-install -m 644 "$here/../mpi/standfast_mpi.c" "$here/../fortran/standfast.f90" \
-    "$here/../fortran/standfast_mpi.f90" "$root/share/standfast"
+install -m 644 "$here/../mpi/standfast_mpi.c" "$here/../mpi/standfast_start.c" \
+    "$here/../fortran/standfast.f90" "$here/../fortran/standfast_mpi.f90" "$root/share/standfast"
 install -m 755 "$build/libstandfast_c.so" "$root/lib/libstandfast.so.$version"
 ln -sf "libstandfast.so.$version" "$root/lib/libstandfast.so.$(part MAJOR)"
 ln -sf "libstandfast.so.$(part MAJOR)" "$root/lib/libstandfast.so"

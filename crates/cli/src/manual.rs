@@ -28,7 +28,7 @@ pub(crate) const PAGES: &[Page] = &[
                 "standfast demo",
                 "MPI ranks over nodes with private disks, agents, ring and S3; about a minute",
             ),
-            ("standfast demo --language fortran", "the same in Fortran"),
+            ("standfast demo --language fortran", "the same in Fortran, or in rust"),
             ("standfast demo --solo", "one process, a few seconds; needs no MPI"),
             ("standfast --store /tmp/sf demo", "the same, and keeps the checkpoints to look at"),
         ],

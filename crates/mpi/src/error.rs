@@ -21,13 +21,19 @@ pub enum Error {
         /// What the adapter says.
         why: String,
     },
+    /// The adapter cannot be opened as a library.
+    #[error("the library of the MPI adapter cannot be used: {why}")]
+    Library {
+        /// What the loader or MPI says.
+        why: String,
+    },
 }
 
 impl Error {
     /// What sort of failure this is.
     pub fn kind(&self) -> Kind {
         match self {
-            Error::Table { .. } | Error::Handed { .. } => Kind::Invalid,
+            Error::Table { .. } | Error::Handed { .. } | Error::Library { .. } => Kind::Invalid,
         }
     }
 }

@@ -19,6 +19,7 @@
 mod comm;
 mod error;
 mod functions;
+mod library;
 mod pieces;
 mod table;
 #[cfg(test)]
@@ -26,4 +27,5 @@ mod tests;
 
 pub use comm::Mpi;
 pub use error::{Error, Result};
+pub use library::Library;
 pub use table::{CommFacts, CommTable};

@@ -1,7 +1,7 @@
 //! This program's own ranks under MPI.
 //!
 //! ```text
-//! mpicc       start.c and the adapter -> a library
+//! mpicc       the adapter and what starts MPI -> a library
 //! mpirun      starts this program again, as many times as there are ranks: `mpi-rank`
 //! mpi-rank    opens the library, starts MPI, and does its part on the communicator
 //! ```
@@ -9,7 +9,6 @@
 
 pub(crate) mod bars;
 pub(crate) mod heard;
-mod library;
 pub(crate) mod life;
 pub(crate) mod rank;
 
@@ -17,8 +16,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
-
-pub(crate) use library::Library;
 
 /// The slowest rank's times, as the ranks print them.
 #[derive(serde::Deserialize)]
@@ -132,7 +129,7 @@ fn compile(compiler: &str, library: &Path) -> anyhow::Result<()> {
         .arg("-o")
         .arg(library)
         .arg(bindings.join("mpi/standfast_mpi.c"))
-        .arg(here.join("src/mpi/start.c"))
+        .arg(bindings.join("mpi/standfast_start.c"))
         .status()
         .with_context(|| format!("running {compiler}"))?;
     if !status.success() {

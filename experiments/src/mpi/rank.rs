@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use serde_json::json;
 use standfast_comm::Comm;
+use standfast_mpi::Library;
 
-use super::{Library, life};
+use super::life;
 use crate::compare;
 use crate::dedup::{names::unique, pace};
 

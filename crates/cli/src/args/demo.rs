@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 pub(crate) enum Language {
     C,
     Fortran,
+    Rust,
 }
 
 /// Arguments of `demo`.

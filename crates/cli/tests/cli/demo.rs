@@ -127,16 +127,26 @@ fn an_mpi_job_loses_its_nodes_and_ends_with_the_same_bits() {
     assert_eq!(processes_of(temporary.path()), Vec::<String>::new());
 }
 
+/// In the languages that the other test does not have.
 #[test]
 fn an_interrupt_ends_ranks_agents_and_server() {
-    let temporary = tempfile::tempdir().unwrap();
-    let Some((mut command, _alone)) = whole(temporary.path(), &[]) else { return };
-    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    lines.find(|line| line.as_ref().unwrap().contains("checkpoint  1  on disk")).unwrap().unwrap();
-    let pid = rustix::process::Pid::from_child(&child);
-    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(130));
-    assert_eq!(std::fs::read_dir(temporary.path()).unwrap().count(), 0);
-    assert_eq!(processes_of(temporary.path()), Vec::<String>::new());
+    for language in ["fortran", "rust"] {
+        let beside = assert_cmd::cargo::cargo_bin("standfast").with_file_name("heat_nodes");
+        if language == "rust" && !beside.is_file() {
+            eprintln!("skipped: tests of the whole workspace build the solver in Rust");
+            continue;
+        }
+        let temporary = tempfile::tempdir().unwrap();
+        let more = ["--language", language];
+        let Some((mut command, _alone)) = whole(temporary.path(), &more) else { return };
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let durable = |line: &str| line.contains("checkpoint  1  on disk");
+        lines.find(|line| durable(line.as_ref().unwrap())).unwrap().unwrap();
+        let pid = rustix::process::Pid::from_child(&child);
+        rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(130));
+        assert_eq!(std::fs::read_dir(temporary.path()).unwrap().count(), 0);
+        assert_eq!(processes_of(temporary.path()), Vec::<String>::new());
+    }
 }

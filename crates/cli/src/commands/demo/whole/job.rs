@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use standfast::Kind;
 
 use super::super::Work;
+use super::program::Program;
 use super::tools::Tools;
 use super::world::{NODES, RANKS_PER_NODE, World, die_with_us, kill_ranks};
 use crate::failure::{Failure, Result};
@@ -95,7 +96,7 @@ pub(super) struct Job {
 /// How a job is started.
 pub(super) struct Start<'a> {
     pub(super) tools: &'a Tools,
-    pub(super) program: &'a Path,
+    pub(super) program: &'a Program,
     pub(super) work: &'a Work,
     pub(super) answer: &'a Path,
     /// Through every stage; otherwise undisturbed, without checkpoints.
@@ -227,8 +228,9 @@ fn launcher(world: &World<'_>, start: &Start<'_>) -> Command {
         // Numbers of an earlier job mean nothing any more, or somebody else.
         let _ = std::fs::remove_file(world.pids(node));
         command.args(["-np", &RANKS_PER_NODE.to_string(), "sh", "-c", RANK, "rank", name]);
-        command.arg(world.pids(node)).arg(start.program).args(&words).arg(start.answer);
+        command.arg(world.pids(node)).arg(&start.program.path).args(&words).arg(start.answer);
     }
+    command.envs(start.program.adapter.iter().map(|adapter| ("HEAT_MPI", adapter)));
     command.envs(if start.protected { world.settings() } else { world.bare_settings() });
     command
 }

@@ -34,6 +34,7 @@ use crate::escape;
 use crate::failure::{Failure, Result};
 use crate::output::{FAINT, GOOD, Output, TITLE, WARN};
 use job::{Heard, Job, Message, Start};
+use program::Program;
 pub(super) use tools::Tools;
 use watch::{Reached, Watch};
 use world::{NODES, RANKS_PER_NODE, World};
@@ -101,7 +102,7 @@ struct Demo<'a> {
     work: Work,
     tools: &'a Tools,
     output: &'a Output,
-    program: PathBuf,
+    program: Program,
     world: World<'a>,
     watch: Watch,
     /// Of the undisturbed run, and of the other.
@@ -150,7 +151,7 @@ impl Demo<'_> {
 
     fn start(&self, protected: bool) -> Result<Job> {
         let answer: &Path = &self.answers[usize::from(protected)];
-        let (tools, program, work) = (self.tools, &*self.program, &self.work);
+        let (tools, program, work) = (self.tools, &self.program, &self.work);
         Job::start(&self.world, &Start { tools, program, work, answer, protected })
     }
 

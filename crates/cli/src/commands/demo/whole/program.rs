@@ -19,12 +19,13 @@ macro_rules! source {
     };
 }
 
-const SOURCES: [(&str, &str); 7] = [
+const SOURCES: [(&str, &str); 8] = [
     ("heat.c", source!("examples/heat/nodes/heat.c")),
     ("heat.f90", source!("examples/heat/nodes/heat.f90")),
     ("standfast.h", source!("bindings/c/include/standfast.h")),
     ("standfast_mpi.h", source!("bindings/mpi/standfast_mpi.h")),
     ("standfast_mpi.c", source!("bindings/mpi/standfast_mpi.c")),
+    ("standfast_start.c", source!("bindings/mpi/standfast_start.c")),
     ("standfast.f90", source!("bindings/fortran/standfast.f90")),
     ("standfast_mpi.f90", source!("bindings/fortran/standfast_mpi.f90")),
 ];
@@ -34,38 +35,52 @@ pub(super) fn source(language: Language) -> &'static str {
     match language {
         Language::C => "examples/heat/nodes/heat.c",
         Language::Fortran => "examples/heat/nodes/heat.f90",
+        Language::Rust => "examples/heat/rust/src/bin/heat_nodes.rs",
     }
 }
 
-/// Compiles the solver in a directory of its own.
-pub(super) fn build(tools: &Tools, dir: &Path) -> Result<PathBuf> {
+/// The solver, ready to be started.
+pub(super) struct Program {
+    pub(super) path: PathBuf,
+    /// What opens MPI for one that is not linked with it.
+    pub(super) adapter: Option<PathBuf>,
+}
+
+/// Compiles what is to be compiled with the MPI that is there, in a directory of its own.
+pub(super) fn build(tools: &Tools, dir: &Path) -> Result<Program> {
     std::fs::create_dir_all(dir).map_err(|error| Failure::os("make", dir.display(), error))?;
     for (name, text) in SOURCES {
         let path = dir.join(name);
         std::fs::write(&path, text).map_err(|error| Failure::os("write", path.display(), error))?;
     }
+    if tools.language == Language::Rust {
+        let words = ["-O2", "-shared", "-fPIC", "-I.", "standfast_mpi.c", "standfast_start.c"];
+        compile(dir, &tools.mpicc, &[&words[..], &["-o", "adapter.so"]].concat())?;
+        return Ok(Program { path: tools.built.clone(), adapter: Some(dir.join("adapter.so")) });
+    }
+    link(tools, dir)?;
+    Ok(Program { path: dir.join("heat"), adapter: None })
+}
+
+/// Compiles the solver in C or Fortran, and links it with the library.
+fn link(tools: &Tools, dir: &Path) -> Result<()> {
     // By the names that linkers and loaders look for.
     for name in ["libstandfast.so", concat!("libstandfast.so.", env!("CARGO_PKG_VERSION_MAJOR"))] {
-        symlink(&tools.library, dir.join(name))
-            .map_err(|error| Failure::os("link", tools.library.display(), error))?;
+        symlink(&tools.built, dir.join(name))
+            .map_err(|error| Failure::os("link", tools.built.display(), error))?;
     }
     // Nothing fused, so that every processor computes the same.
     let options = ["-O2", "-ffp-contract=off"];
     let rpath = format!("-Wl,--disable-new-dtags,-rpath,{}", dir.display());
-    let link = ["-o", "heat", "-L.", "-lstandfast", "-lm", rpath.as_str()];
-    let words: Vec<&str> = match tools.language {
-        Language::C => vec!["-std=c99", "-I.", "heat.c", "standfast_mpi.c"],
-        Language::Fortran => {
-            compile(dir, &tools.mpicc, &["-O2", "-I.", "-c", "standfast_mpi.c"])?;
-            vec!["standfast.f90", "standfast_mpi.f90", "heat.f90", "standfast_mpi.o"]
-        }
+    let libraries = ["-o", "heat", "-L.", "-lstandfast", "-lm", rpath.as_str()];
+    let (compiler, words) = if tools.language == Language::Fortran {
+        compile(dir, &tools.mpicc, &["-O2", "-I.", "-c", "standfast_mpi.c"])?;
+        let words = ["standfast.f90", "standfast_mpi.f90", "heat.f90", "standfast_mpi.o"];
+        (&tools.mpifort, words)
+    } else {
+        (&tools.mpicc, ["-std=c99", "-I.", "heat.c", "standfast_mpi.c"])
     };
-    let compiler = match tools.language {
-        Language::C => &tools.mpicc,
-        Language::Fortran => &tools.mpifort,
-    };
-    compile(dir, compiler, &[&options[..], &words, &link].concat())?;
-    Ok(dir.join("heat"))
+    compile(dir, compiler, &[&options[..], &words, &libraries].concat())
 }
 
 fn compile(dir: &Path, compiler: &str, words: &[impl AsRef<OsStr>]) -> Result<()> {

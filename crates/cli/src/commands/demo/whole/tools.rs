@@ -13,6 +13,10 @@ use crate::args::Language;
 /// Names of compilers and launcher: as Debian has them beside other MPIs, then as everybody does.
 const SUFFIXES: [&str; 2] = [".openmpi", ""];
 
+/// Where the library may be, and where the solver in Rust.
+const LIBRARY: &[&str] = &["libstandfast_c.so", "deps/libstandfast_c.so", "../lib/libstandfast.so"];
+const SOLVER: &[&str] = &["heat_nodes"];
+
 /// What was found.
 pub(in super::super) struct Tools {
     pub(super) language: Language,
@@ -22,8 +26,8 @@ pub(in super::super) struct Tools {
     pub(super) mpirun: String,
     /// The launcher's name and version, for people.
     pub(super) mpi: String,
-    /// The shared library for C and Fortran.
-    pub(super) library: PathBuf,
+    /// What is beside this command: the shared library for C and Fortran, or the solver in Rust.
+    pub(super) built: PathBuf,
     /// The S3 server's program.
     pub(super) server: Option<PathBuf>,
 }
@@ -31,7 +35,11 @@ pub(in super::super) struct Tools {
 impl Tools {
     /// Looks for everything; the error says what is missing.
     pub(in super::super) fn find(language: Language) -> Result<Self, String> {
-        let library = library()?;
+        let built = match language {
+            Language::C | Language::Fortran => LIBRARY,
+            Language::Rust => SOLVER,
+        };
+        let built = beside(built)?;
         for suffix in SUFFIXES {
             let tool = |name: &str| format!("{name}{suffix}");
             let Some(mpi) = version(&tool("mpirun")) else { continue };
@@ -41,11 +49,11 @@ impl Tools {
                 mpifort: tool("mpifort"),
                 mpirun: tool("mpirun"),
                 mpi,
-                library,
+                built,
                 server: S3Server::program(),
             };
             let needed = match language {
-                Language::C => vec![&tools.mpicc],
+                Language::C | Language::Rust => vec![&tools.mpicc],
                 Language::Fortran => vec![&tools.mpicc, &tools.mpifort],
             };
             let missing = needed.into_iter().find(|tool| says(tool).is_none());
@@ -71,13 +79,10 @@ fn says(tool: &str) -> Option<String> {
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// The library: beside this command where cargo has built both, or installed next to it.
-fn library() -> Result<PathBuf, String> {
+/// Something beside this command: as cargo builds both, or installed next to it.
+fn beside(names: &[&str]) -> Result<PathBuf, String> {
     let command = std::env::current_exe().map_err(|error| error.to_string())?;
-    let beside = command.parent().map(|dir| {
-        let built = ["libstandfast_c.so", "deps/libstandfast_c.so"].map(|name| dir.join(name));
-        built.into_iter().chain([dir.join("../lib/libstandfast.so")])
-    });
-    let found = beside.into_iter().flatten().find_map(|path| path.canonicalize().ok());
-    found.ok_or_else(|| "there is no libstandfast beside this command".into())
+    let dir = command.parent().unwrap_or(&command);
+    let found = names.iter().find_map(|name| dir.join(name).canonicalize().ok());
+    found.ok_or_else(|| format!("there is no {} beside this command", names[0]))
 }
