@@ -11,7 +11,7 @@ use standfast_testkit::built;
 use crate::fixture::run;
 
 const SMALL: [&str; 8] = ["demo", "--solo", "--size", "192", "--steps", "500", "--every", "50"];
-const WHOLE: [&str; 5] = ["demo", "--size", "256", "--steps", "900"];
+const WHOLE: [&str; 5] = ["demo", "--size", "256", "--steps", "1800"];
 
 #[test]
 fn the_answer_is_identical_and_nothing_is_left() {

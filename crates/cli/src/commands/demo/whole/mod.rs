@@ -41,11 +41,13 @@ use world::{NODES, RANKS_PER_NODE, World};
 
 /// Defaults: cells along a side, checkpoints.
 const SIZE: u32 = 1024;
+/// What the laser's spot needs.
+const SIZE_MIN: u32 = 80;
 const CHECKPOINTS: u64 = 6;
 /// A node is killed within this share of the time between two checkpoints.
 const KILL_WINDOW: f64 = 0.5;
 /// How long global storage may take after the job has ended.
-const ARRIVAL_MAX: Duration = Duration::from_secs(60);
+const ARRIVAL_MAX: Duration = Duration::from_secs(120);
 
 /// Steps of the run that measures how many the default is.
 const TRIAL_STEPS: u64 = 100;
@@ -57,6 +59,10 @@ pub(super) fn play(args: &DemoArgs, tools: &Tools, output: &Output) -> Result<bo
     let began = Instant::now();
     let scratch = scratch()?;
     let work = Work::of(args, SIZE, TRIAL_STEPS, CHECKPOINTS)?;
+    if work.size < SIZE_MIN {
+        let what = format!("--size is less than {SIZE_MIN}");
+        return Err(Failure::new(Kind::Invalid, what).advise("smaller plates go with --solo"));
+    }
     title(&work, tools, output)?;
     let bar = bar::wait(output, "the solver is compiled, agents and S3 server start");
     let program = program::build(tools, &scratch.path().join("program"))?;
