@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Tries shared.sbatch on a real Slurm: munged, slurmctld and two slurmd of its own, in a temporary
+# Tries a script on a real Slurm: munged, slurmctld and two slurmd of its own, in a temporary
 # directory that goes with them. Needs root and Debian's slurmctld, slurmd, slurm-client and munge;
 # two to three minutes.
 #
 #     try.sh STANDFAST PROGRAM [ARGUMENTS]
+#     SCRIPT=nodes.sbatch try.sh STANDFAST PROGRAM [ARGUMENTS]
 #
 # The program should take some 45 seconds: the job has a minute, and is warned after 10 to 40 seconds.
 set -euo pipefail
@@ -94,16 +95,24 @@ echo "slurm $(sinfo --version | cut -d' ' -f2) with 2 nodes"
 
 cd "$dir/work"
 export PATH=$dir/bin:$PATH
+# A node's own places.
+export STANDFAST_AGENT_DIR=$dir/agent
+if [ "${SCRIPT:-}" = nodes.sbatch ]; then
+    export STANDFAST_STORE=$dir/disk/{node}
+fi
 job=$(sbatch --parsable --nodes=1 --ntasks=1 --ntasks-per-node=1 --time=1 --signal=B:USR1@20 \
-    --output=slurm-out "$here/shared.sbatch" "$@")
+    --output=slurm-out "$here/${SCRIPT:-shared.sbatch}" "$@")
 echo "job $job is submitted, with one minute"
-# Slurm lets requeued jobs wait for two minutes, for the sake of epilogues.
+# Slurm lets requeued jobs wait for two minutes, for the sake of epilogues; a few seconds do here.
 ended() {
-    scontrol update JobId="$job" StartTime=now || true
+    ((SECONDS % 5)) || scontrol update JobId="$job" StartTime=now || true
     scontrol show job "$job" | grep -Eq "JobState=(COMPLETED|FAILED|TIMEOUT|CANCELLED|NODE_FAIL)"
 }
 until_so "the end" ended
 cat slurm-out
 scontrol show job "$job" | grep -E "JobState|Restarts|ExitCode"
-scontrol show job "$job" | grep -q "JobState=COMPLETED"
+if ! scontrol show job "$job" | grep -q "JobState=COMPLETED"; then
+    tail -n 20 "$dir"/*.log
+    exit 1
+fi
 scontrol show job "$job" | grep -q "Restarts=[1-9]"
