@@ -171,6 +171,20 @@ impl S3Server {
         if let Some(mut child) = self.child.take() {
             let _ = child.kill();
             let _ = child.wait();
+            self.remove_sockets();
+        }
+    }
+
+    /// Removes the sockets that it makes in /tmp, wherever its directory is; their names have its
+    /// ports, so they are nobody else's.
+    fn remove_sockets(&self) {
+        let Ports { master, volume, filer, s3 } = self.ports;
+        let second = [("filer", filer), ("s3", s3), ("master", master), ("volume", volume)]
+            .map(|(part, port)| format!("{part}-grpc-{}", port + SECOND));
+        let first = [format!("filer-{filer}"), format!("s3-{s3}")];
+        for name in first.iter().chain(&second) {
+            // Not every version makes all of them.
+            let _ = std::fs::remove_file(format!("/tmp/seaweedfs-{name}.sock"));
         }
     }
 
