@@ -142,22 +142,15 @@ impl Job {
         if status.success() { Ok(()) } else { Err(self.failed(status)) }
     }
 
-    /// Its end after a loss; fails if it did not notice.
-    pub(super) fn aborted(&mut self) -> Result<()> {
+    /// Its end after a loss; false if it had finished before.
+    pub(super) fn aborted(&mut self) -> Result<bool> {
         let end = Instant::now() + NOTICE;
         loop {
             match self.launcher.try_wait() {
-                Ok(Some(status)) if status.success() => {
-                    return Err(Failure::new(
-                        Kind::Transient,
-                        "the job had finished before a node could be killed",
-                    )
-                    .advise("try again, with more --steps"));
-                }
-                Ok(Some(_)) => return Ok(()),
+                Ok(Some(status)) => return Ok(!status.success()),
                 Ok(None) if Instant::now() > end => {
                     self.kill();
-                    return Ok(());
+                    return Ok(true);
                 }
                 Ok(None) => std::thread::sleep(Duration::from_millis(10)),
                 Err(error) => return Err(Failure::os("wait for", "the job", error)),

@@ -207,7 +207,9 @@ impl Demo<'_> {
         }
         let victim = (random()? * NODES.len() as f64) as usize % NODES.len();
         self.world.destroy(victim)?;
-        job.aborted()?;
+        if !job.aborted()? {
+            return Err(too_soon());
+        }
         bar.finish_and_clear();
         self.running += began.elapsed().as_secs_f64();
         let ranks = victim * RANKS_PER_NODE..(victim + 1) * RANKS_PER_NODE;
@@ -254,6 +256,7 @@ impl Demo<'_> {
         }
         (0..NODES.len()).try_for_each(|node| self.world.destroy(node))?;
         if alive {
+            // One that finished in this moment has lost its nodes all the same.
             job.aborted()?;
         }
         bar.finish_and_clear();
@@ -401,6 +404,6 @@ impl Demo<'_> {
 }
 
 fn too_soon() -> Failure {
-    Failure::new(Kind::Transient, "the job had finished before two checkpoints were on the ring")
+    Failure::new(Kind::Transient, "the job had finished before a node could be killed")
         .advise("try again, with more --steps")
 }
