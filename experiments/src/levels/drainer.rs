@@ -1,0 +1,115 @@
+//! Who drains in a campaign of kills: the node's agent, or a drain as a process of its own.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, ensure};
+use rustix::process::{Pid, Signal, kill_process};
+use standfast_agent::Place;
+
+use super::process::{Process, words};
+use super::program::Told;
+
+/// What a drain is told by the environment: where the server is, and who it is.
+type Environment = Vec<(&'static str, String)>;
+
+/// Who carries checkpoints away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum By {
+    /// The node's agent, which also writes.
+    Agent,
+    /// A command beside the program.
+    Command,
+}
+
+/// The drain of one node.
+pub(crate) struct Drainer {
+    by: By,
+    /// The agent's directory.
+    dir: PathBuf,
+    command: Option<Process>,
+}
+
+impl Drainer {
+    /// None runs yet.
+    pub(crate) fn new(by: By, dir: &Path) -> Self {
+        Self { by, dir: dir.join("agent"), command: None }
+    }
+
+    /// What the program has to be told.
+    pub(crate) fn words(&self) -> Vec<String> {
+        match self.by {
+            By::Agent => words(&[&"--agent", &self.dir.display()]),
+            By::Command => Vec::new(),
+        }
+    }
+
+    /// Starts one if none runs.
+    pub(crate) fn start_missing(
+        &mut self,
+        store: &Path,
+        target: &str,
+        environment: &Environment,
+    ) -> anyhow::Result<u64> {
+        match self.by {
+            By::Agent => {
+                if standfast_agent::status(&self.place()?).is_err() {
+                    self.start_agent(environment)?;
+                }
+                Ok(0)
+            }
+            By::Command if self.command.as_mut().is_none_or(Process::has_ended) => {
+                let arrived = self.kill()?;
+                let own = ["levels-drain", "--follow", "--keep", "3", "--target", target];
+                let mut own: Vec<String> = own.map(str::to_owned).into();
+                own.extend(words(&[&"--store", &store.display()]));
+                self.command = Some(Process::start(&own, environment)?);
+                Ok(arrived)
+            }
+            By::Command => Ok(0),
+        }
+    }
+
+    /// Kills it; tells how many checkpoints it has brought over.
+    pub(crate) fn kill(&mut self) -> anyhow::Result<u64> {
+        if self.by == By::Command {
+            let told = self.command.take().map_or(Vec::new(), Process::kill);
+            let arrived = told.iter().filter(|line| matches!(line, Told::Arrived { .. })).count();
+            return Ok(arrived as u64);
+        }
+        let Ok(status) = standfast_agent::status(&self.place()?) else { return Ok(0) };
+        let pid = Pid::from_raw(status.pid as i32).context("a process has a number")?;
+        // It may have ended by itself.
+        let _ = kill_process(pid, Signal::KILL);
+        Ok(status.drains.iter().map(|drain| drain.arrived).sum())
+    }
+
+    /// Kills it and takes away what it has left for the next one: its machine is lost.
+    pub(crate) fn lose(&mut self) -> anyhow::Result<u64> {
+        let arrived = self.kill()?;
+        if self.by == By::Agent {
+            fs::remove_dir_all(&self.dir)?;
+        }
+        Ok(arrived)
+    }
+
+    fn start_agent(&self, environment: &Environment) -> anyhow::Result<()> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(["agent", "start", "--idle", "20000ms", "--dir"]).arg(&self.dir);
+        let status = command.envs(environment.iter().cloned()).status()?;
+        ensure!(status.success(), "no agent starts");
+        Ok(())
+    }
+
+    fn place(&self) -> anyhow::Result<Place> {
+        Ok(Place::open(Some(&self.dir))?)
+    }
+}
+
+impl Drop for Drainer {
+    fn drop(&mut self) {
+        // Nobody is left behind, also after a failure.
+        let _ = self.kill();
+    }
+}
