@@ -9,7 +9,6 @@ use rustix::process::{Pid, Signal, kill_process};
 use standfast_agent::Place;
 
 use super::process::{Process, words};
-use super::program::Told;
 
 /// What a drain is told by the environment: where the server is, and who it is.
 type Environment = Vec<(&'static str, String)>;
@@ -51,47 +50,45 @@ impl Drainer {
         store: &Path,
         target: &str,
         environment: &Environment,
-    ) -> anyhow::Result<u64> {
+    ) -> anyhow::Result<()> {
         match self.by {
-            By::Agent => {
-                if standfast_agent::status(&self.place()?).is_err() {
-                    self.start_agent(environment)?;
-                }
-                Ok(0)
+            By::Agent if standfast_agent::status(&self.place()?).is_err() => {
+                self.start_agent(environment)
             }
             By::Command if self.command.as_mut().is_none_or(Process::has_ended) => {
-                let arrived = self.kill()?;
+                self.kill()?;
                 let own = ["levels-drain", "--follow", "--keep", "3", "--target", target];
                 let mut own: Vec<String> = own.map(str::to_owned).into();
                 own.extend(words(&[&"--store", &store.display()]));
                 self.command = Some(Process::start(&own, environment)?);
-                Ok(arrived)
+                Ok(())
             }
-            By::Command => Ok(0),
+            By::Agent | By::Command => Ok(()),
         }
     }
 
-    /// Kills it; tells how many checkpoints it has brought over.
-    pub(crate) fn kill(&mut self) -> anyhow::Result<u64> {
-        if self.by == By::Command {
-            let told = self.command.take().map_or(Vec::new(), Process::kill);
-            let arrived = told.iter().filter(|line| matches!(line, Told::Arrived { .. })).count();
-            return Ok(arrived as u64);
+    /// Kills it.
+    pub(crate) fn kill(&mut self) -> anyhow::Result<()> {
+        if let Some(command) = self.command.take() {
+            command.kill();
         }
-        let Ok(status) = standfast_agent::status(&self.place()?) else { return Ok(0) };
-        let pid = Pid::from_raw(status.pid as i32).context("a process has a number")?;
-        // It may have ended by itself.
-        let _ = kill_process(pid, Signal::KILL);
-        Ok(status.drains.iter().map(|drain| drain.arrived).sum())
+        if self.by == By::Agent
+            && let Ok(status) = standfast_agent::status(&self.place()?)
+        {
+            let pid = Pid::from_raw(status.pid as i32).context("a process has a number")?;
+            // It may have ended by itself.
+            let _ = kill_process(pid, Signal::KILL);
+        }
+        Ok(())
     }
 
     /// Kills it and takes away what it has left for the next one: its machine is lost.
-    pub(crate) fn lose(&mut self) -> anyhow::Result<u64> {
-        let arrived = self.kill()?;
-        if self.by == By::Agent {
-            fs::remove_dir_all(&self.dir)?;
+    pub(crate) fn lose(&mut self) -> anyhow::Result<()> {
+        self.kill()?;
+        match self.by {
+            By::Agent => Ok(fs::remove_dir_all(&self.dir)?),
+            By::Command => Ok(()),
         }
-        Ok(arrived)
     }
 
     fn start_agent(&self, environment: &Environment) -> anyhow::Result<()> {

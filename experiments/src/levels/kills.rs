@@ -50,6 +50,7 @@ pub(crate) struct Seen {
     pub(crate) wrong: u32,
     /// Checkpoints that global storage offered and that were not whole.
     pub(crate) broken: u64,
+    /// Times that the newest in global storage was another than at the look before.
     arrived: u64,
     /// Whether the newest checkpoint arrived in the end.
     pub(crate) complete: bool,
@@ -84,6 +85,8 @@ struct World {
     drain: Drainer,
     /// Newest version that was durable on the node.
     durable: u64,
+    /// Newest version that global storage offered last.
+    offered: u64,
     seen: Seen,
 }
 
@@ -101,7 +104,7 @@ pub(crate) fn campaign(kills: u32, seed: u64, by: By) -> anyhow::Result<Option<S
     let dir = home.path().to_owned();
     let seen = Seen::default();
     let drain = Drainer::new(by, &dir);
-    let mut world = World { dir, server, program: None, drain, durable: 0, seen };
+    let mut world = World { dir, server, program: None, drain, durable: 0, offered: 0, seen };
     for _ in 0..kills {
         world.start_missing()?;
         std::thread::sleep(Duration::from_millis(next(INSTANT_MS_MAX)));
@@ -120,7 +123,7 @@ impl World {
     fn start_missing(&mut self) -> anyhow::Result<()> {
         let (store, target) = (self.local(), self.server.url("campaign"));
         let environment = self.server.environment();
-        self.seen.arrived += self.drain.start_missing(&store, &target, &environment)?;
+        self.drain.start_missing(&store, &target, &environment)?;
         if self.program.as_mut().is_none_or(Process::has_ended) {
             // One that ended by itself could not come back: its server was down.
             self.take_program();
@@ -138,7 +141,7 @@ impl World {
         match victim {
             0..3 => {
                 self.seen.drains += 1;
-                self.seen.arrived += self.drain.kill()?;
+                self.drain.kill()?;
             }
             3..5 => {
                 self.seen.programs += 1;
@@ -151,12 +154,12 @@ impl World {
             }
             _ => {
                 self.take_program();
-                self.seen.arrived += self.drain.kill()?;
+                self.drain.kill()?;
                 let store = self.local();
                 // What has not arrived is lost with the node, and only that.
                 if store.exists() && self.verify()? > 0 {
                     self.seen.nodes += 1;
-                    self.seen.arrived += self.drain.lose()?;
+                    self.drain.lose()?;
                     std::fs::remove_dir_all(store)?;
                     self.durable = 0;
                 }
@@ -189,6 +192,7 @@ impl World {
         });
         let (newest, broken) = verified.context("the verifier tells nothing")?;
         self.seen.broken += broken;
+        self.seen.arrived += u64::from(std::mem::replace(&mut self.offered, newest) != newest);
         Ok(newest)
     }
 
@@ -205,7 +209,7 @@ impl World {
             self.seen.complete = self.verify()? == newest_of(&self.local())?;
             std::thread::sleep(Duration::from_millis(200));
         }
-        self.seen.arrived += self.drain.kill()?;
+        self.drain.kill()?;
         Ok(())
     }
 }
