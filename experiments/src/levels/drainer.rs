@@ -67,6 +67,13 @@ impl Drainer {
         }
     }
 
+    /// Whether it will see what the program stores from now on.
+    pub(crate) fn has_program(&self) -> bool {
+        let status = self.place().ok().and_then(|place| standfast_agent::status(&place).ok());
+        let has_one = status.is_some_and(|status| !status.sessions.is_empty());
+        self.by == By::Command || has_one
+    }
+
     /// Kills it.
     pub(crate) fn kill(&mut self) -> anyhow::Result<()> {
         if let Some(command) = self.command.take() {

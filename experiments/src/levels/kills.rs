@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use serde_json::json;
 use standfast_restart::{Inventory, check_segment, read_image};
 use standfast_store::Options;
@@ -56,8 +56,8 @@ pub(crate) struct Seen {
     pub(crate) complete: bool,
 }
 
-/// The last arrival may take as long as a drain's longest pause.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// The last arrival may take several of a drain's longest pauses, on a machine with other things to do.
+const PATIENCE: Duration = Duration::from_secs(300);
 const INSTANT_MS_MAX: u64 = 700;
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
@@ -200,7 +200,15 @@ impl World {
     fn finish(&mut self) -> anyhow::Result<()> {
         // A program that has lost its agent writes by itself; the next life has one again.
         self.take_program();
-        self.start_missing()?;
+        let end = Instant::now() + PATIENCE;
+        loop {
+            self.start_missing()?;
+            if self.drain.has_program() {
+                break;
+            }
+            ensure!(Instant::now() < end, "the program does not come back");
+            std::thread::sleep(Duration::from_millis(50));
+        }
         std::thread::sleep(Duration::from_secs(1));
         self.take_program();
         let end = Instant::now() + PATIENCE;
