@@ -7,7 +7,7 @@ LANGUAGE ?= c
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint unit doc fuzz audit bench bars install clean beside-tests
-.PHONY: deps-build deps-demo deps-test
+.PHONY: deps-build deps-bars deps-demo deps-test
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -45,8 +45,9 @@ audit: ## Licences, sources, pins and duplicates of dependencies, as a table; of
 bench: deps-build ## This machine's ceilings and what each stage reaches of them
 	$(CARGO) run --locked --release -q -p standfast-cli -- bench
 
-bars: deps-build ## Every promised figure: value, goal, ceiling
-	$(CARGO) run --locked --release -q -p experiments -- bars
+# ISA-L is what the ring's kernels are held against, where it can be linked.
+bars: deps-bars ## Every promised figure: value, goal, ceiling
+	$(CARGO) run --locked --release -q -p experiments $$(scripts/deps.sh features) -- bars
 
 install: deps-build ## Libraries, header, pkg-config file and command below PREFIX
 	$(CARGO) build --locked --release -q -p standfast-cli -p standfast-c -p standfast-preload
@@ -62,6 +63,9 @@ clean: ## Everything that was built
 
 deps-build:
 	@scripts/deps.sh build
+
+deps-bars:
+	@scripts/deps.sh bars
 
 deps-demo:
 	@scripts/deps.sh demo $(LANGUAGE)

@@ -1,6 +1,9 @@
 #!/usr/bin/env bash
 # Installs the system packages that a target needs and that are missing: deps.sh TARGET [LANGUAGE]
 #   build  a C compiler (for the codecs written in C)
+#   bars   also the S3 server, and ISA-L to hold the ring's kernels against; without them fewer bars
+#          are measured
+#   features  installs nothing: prints the features of `experiments` that can be built here
 #   demo   also Open MPI and the S3 server; without them the demonstration shows less, and says so
 #   test   also a C++ compiler (fuzzing), pkg-config (C examples), xfsprogs (power loss), Fortran
 #          and two MPIs side by side, each called by its full name (mpicc.openmpi, mpicc.mpich);
@@ -10,6 +13,13 @@ set -euo pipefail
 export PATH="$PATH:/usr/sbin:/sbin"
 
 target=${1:-build}
+has_isal() {
+    echo 'int main(void) { return 0; }' | cc -x c - -lisal -o /dev/null 2>/dev/null
+}
+if [ "$target" = features ]; then
+    if has_isal; then echo "--features isal"; fi
+    exit 0
+fi
 declare -A needs=([gcc]=gcc [cc]=gcc)
 if [ "$target" = demo ]; then
     needs+=([mpirun.openmpi]=openmpi-bin [mpicc.openmpi]=libopenmpi-dev [python3]=python3)
@@ -51,16 +61,20 @@ s3_server() {
         echo "deps: no S3 server: what needs one will be left out" >&2
     fi
 }
+if [ "$target" = bars ] && ! has_isal; then
+    missing+=(libisal-dev)
+fi
 if [ ${#missing[@]} -eq 0 ]; then
     [ "$target" = build ] || s3_server
     exit 0
 fi
 mapfile -t missing < <(printf '%s\n' "${missing[@]}" | sort -u)
 
-# A demonstration shows what it can; everything else needs all of it.
+# A demonstration shows what it can, and bars are those that can be measured; everything else needs
+# all of it.
 give_up() {
     echo "deps: $1: ${missing[*]}" >&2
-    [ "$target" = demo ] && command -v cc >/dev/null && exit 0
+    [[ "$target" = demo || "$target" = bars ]] && command -v cc >/dev/null && exit 0
     exit 1
 }
 command -v apt-get >/dev/null || give_up "please install"

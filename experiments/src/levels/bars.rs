@@ -48,7 +48,7 @@ pub(crate) fn bars(quick: bool, dir: &Path, mut each: impl FnMut(Bar)) -> anyhow
         each(bar.ceiling(rates.raw_recovered / 1e6, "MB/s of memory"));
     }
     let kills = if quick { 10 } else { 200 };
-    match kills::campaign(kills, 7)? {
+    match kills::campaign(kills, 7, kills::By::Agent)? {
         None => eprintln!("the kills are left out: no S3 server (scripts/deps.sh test)"),
         Some(seen) => {
             let name = format!("{kills} kills of program, drain and S3 server: broken or wrong");

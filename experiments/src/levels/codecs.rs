@@ -40,7 +40,7 @@ pub(crate) struct Args {
     /// MiB of each sort of data
     #[arg(long, default_value_t = 16)]
     mib: usize,
-    /// Only data of these names
+    /// Only data of these names [default: the programs of the corpus, if one is named]
     #[arg(long, value_delimiter = ',')]
     data: Vec<String>,
 }
@@ -104,7 +104,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let report = &args.report;
     report.note(NAME, "factor: share of bytes removed; speed: one thread, by processor time");
     let wanted = |data: &Data| args.data.is_empty() || args.data.contains(&data.name);
-    let all = data::all(args.corpus.as_deref(), args.mib)?;
+    let all = match &args.corpus {
+        Some(corpus) if args.data.is_empty() => data::programs(corpus, args.mib)?,
+        corpus => data::all(corpus.as_deref(), args.mib)?,
+    };
     let mut points: Vec<Point> = Vec::new();
     for data in all.iter().filter(|data| wanted(data)) {
         for point in study(data)? {

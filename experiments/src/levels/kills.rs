@@ -1,4 +1,4 @@
-//! `levels-kills`: program, drain and S3 server killed at random instants, again and again.
+//! `levels-kills`: program, agent (or drain) and S3 server killed at random instants, again and again.
 //!
 //! After every kill what the global level offers is read back page by page. At the end everything is
 //! left alone, and the newest checkpoint must arrive. Now and then the node loses its store with the
@@ -8,16 +8,18 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use serde_json::json;
 use standfast_restart::{Inventory, check_segment, read_image};
 use standfast_store::Options;
 use standfast_testkit::S3Server;
 
+pub(crate) use super::drainer::By;
+use super::drainer::Drainer;
 use super::process::{Process, words};
 use super::program::{JOB, Target, Told};
 
-/// Kill program, drain and S3 server at random instants, and check what global storage offers
+/// Kill program, agent and S3 server at random instants, and check what global storage offers
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// How many times
@@ -26,6 +28,9 @@ pub(crate) struct Args {
     /// Seed of the instants and victims
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Who drains
+    #[arg(long, value_enum, default_value_t = By::Agent)]
+    by: By,
     /// JSON lines instead of text
     #[arg(long)]
     json: bool,
@@ -45,21 +50,24 @@ pub(crate) struct Seen {
     pub(crate) wrong: u32,
     /// Checkpoints that global storage offered and that were not whole.
     pub(crate) broken: u64,
+    /// Times that the newest in global storage was another than at the look before.
     arrived: u64,
     /// Whether the newest checkpoint arrived in the end.
     pub(crate) complete: bool,
 }
 
-/// The last arrival may take as long as a drain's longest pause.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// The last arrival may take several of a drain's longest pauses, on a machine with other things to do.
+const PATIENCE: Duration = Duration::from_secs(300);
 const INSTANT_MS_MAX: u64 = 700;
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let seen = campaign(args.kills, args.seed)?
+    let seen = campaign(args.kills, args.seed, args.by)?
         .context("no S3 server is installed: scripts/deps.sh test")?;
     match args.json {
         true => {
-            println!("{}", json!({ "type": "levels-kills", "seed": args.seed, "seen": seen }));
+            let by = format!("{:?}", args.by).to_lowercase();
+            let told = json!({ "type": "levels-kills", "by": by, "seed": args.seed, "seen": seen });
+            println!("{told}");
         }
         false => println!("{seen:?}"),
     }
@@ -74,14 +82,16 @@ struct World {
     dir: PathBuf,
     server: S3Server,
     program: Option<Process>,
-    drain: Option<Process>,
+    drain: Drainer,
     /// Newest version that was durable on the node.
     durable: u64,
+    /// Newest version that global storage offered last.
+    offered: u64,
     seen: Seen,
 }
 
 /// Kills so many times; `None` where no S3 server is installed.
-pub(crate) fn campaign(kills: u32, seed: u64) -> anyhow::Result<Option<Seen>> {
+pub(crate) fn campaign(kills: u32, seed: u64, by: By) -> anyhow::Result<Option<Seen>> {
     let home = tempfile::tempdir()?;
     let Some(server) = S3Server::start(&home.path().join("server")) else { return Ok(None) };
     let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
@@ -93,7 +103,8 @@ pub(crate) fn campaign(kills: u32, seed: u64) -> anyhow::Result<Option<Seen>> {
     };
     let dir = home.path().to_owned();
     let seen = Seen::default();
-    let mut world = World { dir, server, program: None, drain: None, durable: 0, seen };
+    let drain = Drainer::new(by, &dir);
+    let mut world = World { dir, server, program: None, drain, durable: 0, offered: 0, seen };
     for _ in 0..kills {
         world.start_missing()?;
         std::thread::sleep(Duration::from_millis(next(INSTANT_MS_MAX)));
@@ -111,42 +122,16 @@ impl World {
 
     fn start_missing(&mut self) -> anyhow::Result<()> {
         let (store, target) = (self.local(), self.server.url("campaign"));
-        let store = store.display();
         let environment = self.server.environment();
+        self.drain.start_missing(&store, &target, &environment)?;
         if self.program.as_mut().is_none_or(Process::has_ended) {
             // One that ended by itself could not come back: its server was down.
             self.take_program();
-            let own = words(&[
-                &"levels-program",
-                &"--restart",
-                &"--store",
-                &store,
-                &"--global",
-                &target,
-                &"--mib",
-                &2,
-                &"--steps",
-                &1_000_000,
-                &"--every",
-                &1,
-                &"--threads",
-                &1,
-            ]);
+            let mut own = words(&[&"levels-program", &"--restart", &"--store", &store.display()]);
+            own.extend(words(&[&"--global", &target, &"--mib", &2, &"--threads", &1]));
+            own.extend(words(&[&"--steps", &1_000_000, &"--every", &1]));
+            own.extend(self.drain.words());
             self.program = Some(Process::start(&own, &environment)?);
-        }
-        if self.drain.as_mut().is_none_or(Process::has_ended) {
-            self.take_drain();
-            let own = words(&[
-                &"levels-drain",
-                &"--store",
-                &store,
-                &"--follow",
-                &"--keep",
-                &3,
-                &"--target",
-                &target,
-            ]);
-            self.drain = Some(Process::start(&own, &environment)?);
         }
         Ok(())
     }
@@ -156,7 +141,7 @@ impl World {
         match victim {
             0..3 => {
                 self.seen.drains += 1;
-                self.take_drain();
+                self.drain.kill()?;
             }
             3..5 => {
                 self.seen.programs += 1;
@@ -169,11 +154,12 @@ impl World {
             }
             _ => {
                 self.take_program();
-                self.take_drain();
+                self.drain.kill()?;
                 let store = self.local();
                 // What has not arrived is lost with the node, and only that.
                 if store.exists() && self.verify()? > 0 {
                     self.seen.nodes += 1;
+                    self.drain.lose()?;
                     std::fs::remove_dir_all(store)?;
                     self.durable = 0;
                 }
@@ -195,12 +181,6 @@ impl World {
         }
     }
 
-    fn take_drain(&mut self) {
-        let told = self.drain.take().map_or(Vec::new(), Process::kill);
-        let arrived = told.iter().filter(|line| matches!(line, Told::Arrived { .. })).count();
-        self.seen.arrived += arrived as u64;
-    }
-
     /// Reads back what global storage offers; returns the newest.
     fn verify(&mut self) -> anyhow::Result<u64> {
         let target = self.server.url("campaign");
@@ -212,21 +192,32 @@ impl World {
         });
         let (newest, broken) = verified.context("the verifier tells nothing")?;
         self.seen.broken += broken;
+        self.seen.arrived += u64::from(std::mem::replace(&mut self.offered, newest) != newest);
         Ok(newest)
     }
 
     /// Leaves everything alone until the newest checkpoint has arrived.
     fn finish(&mut self) -> anyhow::Result<()> {
-        self.start_missing()?;
+        // A program that has lost its agent writes by itself; the next life has one again.
+        self.take_program();
+        let end = Instant::now() + PATIENCE;
+        loop {
+            self.start_missing()?;
+            if self.drain.has_program() {
+                break;
+            }
+            ensure!(Instant::now() < end, "the program does not come back");
+            std::thread::sleep(Duration::from_millis(50));
+        }
         std::thread::sleep(Duration::from_secs(1));
         self.take_program();
-        let newest = newest_of(&self.local())?;
         let end = Instant::now() + PATIENCE;
         while !self.seen.complete && Instant::now() < end {
-            self.seen.complete = self.verify()? == newest;
+            // What was handed to the agent may become a checkpoint after the program's end.
+            self.seen.complete = self.verify()? == newest_of(&self.local())?;
             std::thread::sleep(Duration::from_millis(200));
         }
-        self.take_drain();
+        self.drain.kill()?;
         Ok(())
     }
 }

@@ -3,6 +3,7 @@
 
 pub(crate) mod bars;
 pub(crate) mod codecs;
+mod drainer;
 pub(crate) mod kills;
 pub(crate) mod ndp;
 mod process;

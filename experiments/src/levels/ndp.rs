@@ -173,6 +173,11 @@ fn one(args: &Args, way: Way, codec: &str) -> anyhow::Result<Run> {
 }
 
 fn compare(args: &Args, name: &str, way: Way, local: &Run, run: &Run) -> anyhow::Result<Point> {
+    let lost_s = mean_age_s(run).with_context(|| {
+        format!(
+            "{name}: no checkpoint arrived: the run is too short, or the drain got no processor"
+        )
+    })?;
     let interval_s = local.seconds / args.checkpoints as f64;
     let carry_s = run.global_bytes / (args.link * 1e6);
     let (model_slowdown, model_lost_s) = match way {
@@ -189,7 +194,7 @@ fn compare(args: &Args, name: &str, way: Way, local: &Run, run: &Run) -> anyhow:
         slowdown: run.seconds / local.seconds - 1.0,
         model_slowdown,
         arrived: run.arrived.len(),
-        lost_s: mean_age_s(run).context("no checkpoint arrived: the run is too short")?,
+        lost_s,
         model_lost_s,
         global_mib: run.global_bytes / f64::from(1 << 20),
     })

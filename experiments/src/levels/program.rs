@@ -50,6 +50,9 @@ pub(crate) struct Args {
     carry: u64,
     #[command(flatten)]
     target: Target,
+    /// Write through the agent of this directory, which drains to --global
+    #[arg(long)]
+    agent: Option<PathBuf>,
     /// Begin where the newest checkpoint was, and check every byte of it
     #[arg(long)]
     restart: bool,
@@ -168,7 +171,9 @@ fn advance(words: &mut [f64], first: usize, step: u64) {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let settings = [
+    let agent = args.agent.as_ref().map_or(String::new(), |dir| dir.display().to_string());
+    let exe = std::env::current_exe()?.display().to_string();
+    let mut settings = vec![
         ("store", args.store.as_str()),
         ("job", JOB),
         ("global", &args.global),
@@ -176,6 +181,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         ("segment", "8MiB"),
         ("keep", "4"),
     ];
+    if args.agent.is_some() {
+        settings.extend([("write", "wag-dbi"), ("keep_global", "3"), ("agent_idle", "20s")]);
+        settings.extend([("agent_dir", agent.as_str()), ("agent_command", exe.as_str())]);
+    }
     let job = Job::open(&settings)?;
     let mut state = State::new(args.mib);
     // SAFETY: the state outlives the job, and nobody touches it while the job does.

@@ -12,8 +12,9 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 /// More steps than any life lasts.
 pub(crate) const STEPS: u64 = 1_000_000;
-/// No life takes this long to begin.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// No life takes this long to begin: ten times as long as was seen on a machine with ten times as much
+/// to do as it has cores, where ranks had no processor at all for half a minute.
+const PATIENCE: Duration = Duration::from_secs(900);
 /// How long a launcher may take to notice that its job is dead.
 const NOTICE: Duration = Duration::from_secs(20);
 
@@ -51,7 +52,10 @@ impl Heard {
         loop {
             let line = match self.lines.recv_timeout(until - Instant::now()) {
                 Ok(line) => line,
-                Err(RecvTimeoutError::Timeout) => bail!("it does not begin: {}", self.said()?),
+                Err(RecvTimeoutError::Timeout) => {
+                    let started = self.pids.len();
+                    bail!("it does not begin; {started} of {ranks} ranks live: {}", self.said()?)
+                }
                 Err(RecvTimeoutError::Disconnected) => {
                     bail!("it ended before it began: {}", self.said()?)
                 }

@@ -98,7 +98,7 @@ fn counts(random: &mut Random, _: usize) -> Vec<u8> {
 }
 
 /// Pages of each program that a checkpoint would store: not zero, each once.
-fn programs(dir: &Path, mib: usize) -> anyhow::Result<Vec<Data>> {
+pub(crate) fn programs(dir: &Path, mib: usize) -> anyhow::Result<Vec<Data>> {
     let mut all = Vec::new();
     for program in entries(dir)?.into_iter().filter(|path| path.is_dir()) {
         let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();

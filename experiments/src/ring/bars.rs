@@ -12,6 +12,12 @@ pub(crate) fn bars(rounds: usize, each: &mut impl FnMut(Bar)) -> anyhow::Result<
     each(Bar::new(LETTER, name, within_sectors()?, Better::Higher, 1.0));
     let name = "whole groups, and half of all nodes well spread, survived with m = k <= 6";
     each(Bar::new(LETTER, name, groups_and_halves()?, Better::Higher, 1.0));
+    if !cfg!(feature = "isal") {
+        eprintln!(
+            "E: kernels are held against moving their bytes, not against ISA-L: build with --features isal \
+             (needs Debian's libisal-dev; make bars does so where it is installed)"
+        );
+    }
     standfast_protect::measure::bars(rounds, |reading| {
         let better = if reading.higher_is_better { Better::Higher } else { Better::Lower };
         let (ceiling, unit) = reading.ceiling;

@@ -167,6 +167,35 @@ fn an_agent_that_was_killed_leaves_the_drain_to_the_next() {
 }
 
 #[test]
+fn a_job_that_begins_in_the_last_round_of_a_drain_is_drained_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let jobs = jobs(dir.path(), 1);
+    let store = DirStore::open(jobs.dir.join("store/job"), &Options::default()).unwrap();
+    let other = store.lock(Lock::Drain).unwrap();
+    live_until(&jobs, 2);
+    let place = &jobs.places()[0];
+    let waits = |status: &Status| {
+        status.sessions.is_empty() && status.drains.iter().any(|drain| drain.waits_for.is_some())
+    };
+    wait_for(place, "a drain that waits", waits);
+    // Its next round is the last one, and is held up.
+    let busy = store.lock(Lock::Busy).unwrap();
+    drop(other);
+    let is_under_way = |status: &Status| status.drains.iter().any(|own| own.under_way.is_some());
+    wait_for(place, "its last round", is_under_way);
+    std::thread::scope(|scope| {
+        let life = scope.spawn(|| live_until(&jobs, 6));
+        wait_for(place, "a second life", |status| !status.sessions.is_empty());
+        drop(busy);
+        life.join().unwrap();
+    });
+    wait_for(place, "the end of the drain", |status| status.drains.is_empty());
+    // The sixth call returns when the fifth checkpoint is committed.
+    assert!(jobs.check_global(5) >= 5);
+    standfast_agent::stop(place, true).unwrap();
+}
+
+#[test]
 fn a_full_target_gets_the_checkpoint_when_it_has_room() {
     let dir = tempfile::tempdir().unwrap();
     let Some((jobs, target)) = jobs_with_target(dir.path(), 8) else { return };
