@@ -8,7 +8,7 @@ use standfast_reduce::{CodecChoice, CodecSpec};
 
 use super::BLOCK_BYTES;
 use super::data::{self, Data};
-use super::trial::{Alone, Device, Outcome, Rounds, Trial, together};
+use super::trial::{Alone, BesideZip, Device, Rounds, Trial, beside_zip, times};
 
 const LETTER: &str = "D";
 /// What a fixed choice may be.
@@ -24,7 +24,7 @@ pub(crate) fn bars(
     corpus: Option<&Path>,
     mut each: impl FnMut(Bar),
 ) -> anyhow::Result<()> {
-    let mib = if quick { 64 } else { 96 };
+    let mib = 64;
     let rounds =
         if quick { Rounds { starts: 2, later: 2 } } else { Rounds { starts: 3, later: 3 } };
     let all = data::all(corpus, mib)?;
@@ -63,12 +63,13 @@ fn overlap(
             let store_s = alike * alone.zip_s;
             let trial = pipelined(codec, 1, alone.stored_bytes as f64 / store_s);
             let serial = Trial { pipeline: Pipeline::Serial, ..trial };
-            let outcomes = together(&[trial, serial], &data.bytes, None, rounds)?;
-            let stage_s = alone.collect_s.max(alone.zip_s).max(store_s);
-            slowest = slowest.max(outcomes[0].total_s / stage_s);
-            let ratio = outcomes[0].total_s / outcomes[1].total_s;
+            let all = beside_zip(&[trial, serial], &data.bytes, codec, rounds.all())?;
+            let stage_s = |round: &BesideZip| alone.collect_s.max(round.zip_s).max(store_s);
+            slowest = slowest.max(median(&all, |round| round.total_s[0] / stage_s(round)));
+            let ratio = median(&all, |round| round.total_s[0] / round.total_s[1]);
             if ratio > in_turn.0 {
-                in_turn = (ratio, stage_s / (alone.collect_s + alone.zip_s + store_s));
+                let sum_s = |round: &BesideZip| alone.collect_s + round.zip_s + store_s;
+                in_turn = (ratio, median(&all, |round| stage_s(round) / sum_s(round)));
             }
         }
         let name = format!("pipelined {codec}, {}, times its slowest stage", data.name);
@@ -94,11 +95,13 @@ fn bound(
     for (words, threads, store) in [("slow store", 2, 4.0), ("fast store", 1, 0.1)] {
         let store_s = store * alone.zip_s;
         let trial = pipelined(codec, threads, alone.stored_bytes as f64 / store_s);
-        let zip_s = alone.zip_s / threads as f64;
-        let stage_s = alone.collect_s.max(zip_s).max(store_s);
-        let total_s = together(&[trial], &data.bytes, None, rounds)?[0].total_s;
+        let all = beside_zip(&[trial], &data.bytes, codec, rounds.all())?;
+        let times = median(&all, |round| {
+            let zip_s = round.zip_s / threads as f64;
+            round.total_s[0] / alone.collect_s.max(zip_s).max(store_s)
+        });
         let name = format!("pipelined {codec}, {}, {words}, times its slowest stage", data.name);
-        each(Bar::new(LETTER, name, total_s / stage_s, Better::Lower, 1.15).ceiling(1.0, "times"));
+        each(Bar::new(LETTER, name, times, Better::Lower, 1.15).ceiling(1.0, "times"));
     }
     Ok(())
 }
@@ -117,24 +120,38 @@ fn adaptive(
             .map(|codec| Ok(pipelined(codec.parse::<CodecSpec>()?, threads, mbps * 1e6)))
             .collect::<anyhow::Result<Vec<Trial<'_>>>>()?;
         trials.push(pipelined(CodecChoice::Auto, threads, mbps * 1e6));
-        let mut outcomes = together(&trials, &data.bytes, None, rounds)?;
-        let auto = outcomes.pop().expect("it was the last");
-        let least =
-            |time: fn(&Outcome) -> f64| outcomes.iter().map(time).fold(f64::INFINITY, f64::min);
-        let (best_s, best_first_s) = (least(|one| one.total_s), least(|one| one.first_s));
+        let times = times(&trials, &data.bytes, rounds)?;
+        let auto = trials.len() - 1;
+        let of = |rows: &[Vec<f64>], at: usize| median(rows, |row| row[at]);
+        let best = |rows: &[Vec<f64>]| {
+            let by_time = |a: &usize, b: &usize| of(rows, *a).total_cmp(&of(rows, *b));
+            (0..auto).min_by(by_time).expect("some are fixed")
+        };
+        let against = |rows: &[Vec<f64>], fixed| median(rows, |row| row[auto] / row[fixed]);
         let at = format!("{}, store of {mbps:.0} MB/s", data.name);
         let name = format!("codec auto, {at}, times the best fixed one");
-        let ratio = auto.total_s / best_s;
-        each(Bar::new(LETTER, name, ratio, Better::Lower, 1.05).ceiling(1e3 * best_s, "ms"));
+        let fixed = best(&times.later_s);
+        let ratio = against(&times.later_s, fixed);
+        let best_ms = 1e3 * of(&times.later_s, fixed);
+        each(Bar::new(LETTER, name, ratio, Better::Lower, 1.05).ceiling(best_ms, "ms"));
         let name = format!("codec auto, {at}, first checkpoint, times the best");
-        each(Bar::new(LETTER, name, auto.first_s / best_first_s, Better::Lower, 1.05));
+        let ratio = against(&times.first_s, best(&times.first_s));
+        each(Bar::new(LETTER, name, ratio, Better::Lower, 1.05));
         if data.name == "mixed" {
-            let mut times: Vec<f64> = outcomes.iter().map(|one| one.total_s).collect();
-            times.sort_by(f64::total_cmp);
+            let mut all: Vec<f64> = (0..auto).map(|at| of(&times.later_s, at)).collect();
+            all.sort_by(f64::total_cmp);
             let name = format!("codec auto, {at}, times the middle fixed one");
-            let middle = (times[times.len() / 2 - 1] + times[times.len() / 2]) / 2.0;
-            each(Bar::new(LETTER, name, auto.total_s / middle, Better::Lower, 0.8));
+            let middle = (all[all.len() / 2 - 1] + all[all.len() / 2]) / 2.0;
+            let ratio = of(&times.later_s, auto) / middle;
+            each(Bar::new(LETTER, name, ratio, Better::Lower, 0.8));
         }
     }
     Ok(())
+}
+
+/// The middle of what rounds give; the mean of both middles.
+fn median<T>(rounds: &[T], value: impl Fn(&T) -> f64) -> f64 {
+    let mut values: Vec<f64> = rounds.iter().map(value).collect();
+    values.sort_by(f64::total_cmp);
+    (values[(values.len() - 1) / 2] + values[values.len() / 2]) / 2.0
 }

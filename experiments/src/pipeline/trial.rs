@@ -104,6 +104,13 @@ pub(super) struct Rounds {
     pub(super) later: usize,
 }
 
+impl Rounds {
+    /// Checkpoints after the first ones.
+    pub(super) fn all(self) -> usize {
+        self.starts * self.later
+    }
+}
+
 /// All trials on the same bytes, taking turns: what disturbs the machine for a while disturbs all
 /// of them.
 pub(super) fn together(
@@ -113,21 +120,100 @@ pub(super) fn together(
     rounds: Rounds,
 ) -> anyhow::Result<Vec<Outcome>> {
     let mut outcomes = vec![Outcome::NONE; trials.len()];
+    in_turn(trials, data, program, rounds, |at, is_first, once| match is_first {
+        true => outcomes[at].first_s = outcomes[at].first_s.min(once.total_s),
+        false => outcomes[at].take(once),
+    })?;
+    Ok(outcomes)
+}
+
+/// Times of all trials, round by round: those of one round can be compared, whatever the machine
+/// was doing in another.
+pub(super) struct Times {
+    /// First checkpoints of write paths.
+    pub(super) first_s: Vec<Vec<f64>>,
+    /// Later ones.
+    pub(super) later_s: Vec<Vec<f64>>,
+}
+
+/// As [`together`], every time kept.
+pub(super) fn times(trials: &[Trial<'_>], data: &[u8], rounds: Rounds) -> anyhow::Result<Times> {
+    let mut times = Times { first_s: Vec::new(), later_s: Vec::new() };
+    in_turn(trials, data, None, rounds, |at, is_first, once| {
+        let rows = if is_first { &mut times.first_s } else { &mut times.later_s };
+        if at == 0 {
+            rows.push(Vec::new());
+        }
+        rows.last_mut().expect("one was begun").push(once.total_s);
+    })?;
+    Ok(times)
+}
+
+/// Runs all trials in turn; `each` is told the trial, whether it was its first, and what came of it.
+fn in_turn(
+    trials: &[Trial<'_>],
+    data: &[u8],
+    program: Option<&Program>,
+    rounds: Rounds,
+    mut each: impl FnMut(usize, bool, Once),
+) -> anyhow::Result<()> {
     for _ in 0..rounds.starts.max(1) {
         let mut paths = trials
             .iter()
             .map(|trial| trial.start(data))
             .collect::<anyhow::Result<Vec<WritePath>>>()?;
-        for (path, outcome) in paths.iter_mut().zip(&mut outcomes) {
-            outcome.first_s = outcome.first_s.min(path.checkpoint(data, program)?.total_s);
-        }
-        for _ in 0..rounds.later.max(1) {
-            for (path, outcome) in paths.iter_mut().zip(&mut outcomes) {
-                outcome.take(path.checkpoint(data, program)?);
+        for round in 0..=rounds.later.max(1) {
+            for (at, path) in paths.iter_mut().enumerate() {
+                each(at, round == 0, path.checkpoint(data, program)?);
             }
         }
     }
-    Ok(outcomes)
+    Ok(())
+}
+
+/// Trials whose compressing is timed by itself right before and after each of them: processors
+/// are faster at one moment than at another.
+pub(super) fn beside_zip(
+    trials: &[Trial<'_>],
+    data: &[u8],
+    codec: CodecSpec,
+    rounds: usize,
+) -> anyhow::Result<Vec<BesideZip>> {
+    let mut paths =
+        trials.iter().map(|trial| trial.start(data)).collect::<anyhow::Result<Vec<WritePath>>>()?;
+    let mut encoder = BlockEncoder::new(codec, FilterChoice::Auto, trials[0].block_bytes);
+    let block_bytes = trials[0].block_bytes;
+    for path in &mut paths {
+        path.checkpoint(data, None)?;
+    }
+    let mut all = Vec::new();
+    let mut before_s = zip(&mut encoder, data, block_bytes).0;
+    for _ in 0..rounds.max(1) {
+        let mut total_s = Vec::new();
+        for path in &mut paths {
+            total_s.push(path.checkpoint(data, None)?.total_s);
+        }
+        let after_s = zip(&mut encoder, data, block_bytes).0;
+        all.push(BesideZip { zip_s: (before_s + after_s) / 2.0, total_s });
+        before_s = after_s;
+    }
+    Ok(all)
+}
+
+/// One round.
+pub(super) struct BesideZip {
+    /// Processor time of compressing, one thread.
+    pub(super) zip_s: f64,
+    /// Of each trial.
+    pub(super) total_s: Vec<f64>,
+}
+
+/// Processor time of compressing everything, and what is left of it.
+fn zip(encoder: &mut BlockEncoder, data: &[u8], block_bytes: usize) -> (f64, u64) {
+    let started = thread_time();
+    let sizes = data.chunks(block_bytes).map(|block| encoder.encode(block, 0).bytes.len());
+    let stored_bytes = black_box(sizes.sum::<usize>()) as u64;
+    ((thread_time() - started).as_secs_f64(), stored_bytes)
 }
 
 impl Outcome {
@@ -251,10 +337,8 @@ impl Alone {
         let mut encoder = BlockEncoder::new(codec, FilterChoice::Auto, block_bytes);
         let (mut zip_s, mut stored_bytes) = (f64::INFINITY, 0);
         for _ in 0..rounds.max(1) {
-            let started = thread_time();
-            let sizes = data.chunks(block_bytes).map(|block| encoder.encode(block, 0).bytes.len());
-            stored_bytes = black_box(sizes.sum::<usize>()) as u64;
-            zip_s = zip_s.min((thread_time() - started).as_secs_f64());
+            let (once_s, bytes) = zip(&mut encoder, data, block_bytes);
+            (zip_s, stored_bytes) = (zip_s.min(once_s), bytes);
         }
         Ok(Self { collect_s: collect_s(data, block_bytes, rounds)?, zip_s, stored_bytes })
     }

@@ -3,6 +3,26 @@
 //! Why a trait: the loop over sources and rows is the same for all; only loading, multiplying and
 //! storing differ. Everything here is inlined into a function that enables the instructions.
 
+use super::{COLUMNS, Pass, ROWS};
+use crate::field::multiply;
+
+/// Products of one factor with all low, then with all high halves of a byte.
+#[derive(Clone, Copy)]
+#[repr(C, align(32))]
+pub(super) struct Shuffle {
+    pub(super) low: [u8; 16],
+    pub(super) high: [u8; 16],
+}
+
+impl From<u8> for Shuffle {
+    fn from(factor: u8) -> Self {
+        Self {
+            low: std::array::from_fn(|half| multiply(factor, half as u8)),
+            high: std::array::from_fn(|half| multiply(factor, (half << 4) as u8)),
+        }
+    }
+}
+
 /// A vector of bytes and how to multiply it.
 pub(super) trait Lanes: Copy {
     /// Bytes of a vector.
@@ -105,3 +125,81 @@ unsafe fn vectors<L: Lanes, const R: usize, const U: usize>(
         }
     }
 }
+
+/// Checks a pass and takes the addresses of its stretch.
+pub(super) fn dispatch<F>(
+    cells: &[F],
+    pass: &Pass<'_, '_>,
+    out: &mut [&mut [u8]],
+    run: impl FnOnce(usize, &[F], &[*const u8], &[*mut u8; ROWS]),
+) {
+    let count = out.len();
+    assert!((1..=ROWS).contains(&count) && pass.sources.len() <= COLUMNS);
+    let last = pass.first + (count - 1) * pass.stride + pass.sources.len();
+    let cells = &cells[pass.first..last];
+    let stretch = pass.start..pass.start + pass.bytes;
+    let mut sources = [std::ptr::null(); COLUMNS];
+    for (to, source) in sources.iter_mut().zip(pass.sources) {
+        *to = source[stretch.clone()].as_ptr();
+    }
+    let mut addresses = [std::ptr::null_mut(); ROWS];
+    for (to, out) in addresses.iter_mut().zip(out) {
+        *to = out[stretch.clone()].as_mut_ptr();
+    }
+    run(count, cells, &sources[..pass.sources.len()], &addresses);
+}
+
+/// Gives a kernel its entry: a function with the instructions, called for whole vectors, and the
+/// tail behind them.
+macro_rules! kernel {
+    ($name:ident, $lanes:ty, $factor:ty, $units:literal, $features:literal, $cell:expr) => {
+        pub(super) fn $name(
+            cells: &[$factor],
+            pass: &$crate::kernel::Pass<'_, '_>,
+            out: &mut [&mut [u8]],
+        ) {
+            #[target_feature(enable = $features)]
+            unsafe fn enabled<const R: usize>(
+                cells: &[$factor],
+                stride: usize,
+                sources: &[*const u8],
+                out: &[*mut u8; R],
+                bytes: usize,
+                add: bool,
+            ) {
+                // SAFETY: this function has the instructions; the rest is the caller's promise.
+                unsafe {
+                    $crate::kernel::lanes::rows::<$lanes, R, $units>(
+                        cells, stride, sources, out, bytes, add,
+                    )
+                }
+            }
+            $crate::kernel::lanes::dispatch(cells, pass, out, |count, cells, sources, out| {
+                macro_rules! each {
+                    ($r:literal) => {{
+                        let out = out[..$r].try_into().expect("so many rows");
+                        let run = enabled::<$r>;
+                        // SAFETY: a kernel is made only where the instructions are, and `dispatch`
+                        // checked the lengths.
+                        unsafe { run(cells, pass.stride, sources, out, pass.bytes, pass.add) }
+                    }};
+                }
+                match count {
+                    1 => each!(1),
+                    2 => each!(2),
+                    3 => each!(3),
+                    4 => each!(4),
+                    5 => each!(5),
+                    6 => each!(6),
+                    7 => each!(7),
+                    _ => each!(8),
+                }
+            });
+            let left = pass.bytes % <$lanes>::BYTES;
+            $crate::kernel::portable::tail(pass, out, left, |row, column| {
+                $cell(&cells[pass.first + row * pass.stride + column])
+            });
+        }
+    };
+}
+pub(super) use kernel;

@@ -12,7 +12,9 @@
 //! - Every kernel gives the same bytes as [`crate::field`].
 //! - A kernel runs only where the processor has its instructions.
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(target_arch = "aarch64")]
+mod arm;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod lanes;
 mod portable;
 #[cfg(target_arch = "x86_64")]
@@ -34,6 +36,8 @@ const SLICE_BYTES: usize = 16 << 10;
 pub enum Kernel {
     /// A table of 256 products for each factor; any processor.
     Portable,
+    /// 16 bytes at once, by two shuffles of 16 products.
+    Neon,
     /// 32 bytes at once, by two shuffles of 16 products.
     Avx2,
     /// 64 bytes at once, by two shuffles of 16 products.
@@ -44,7 +48,8 @@ pub enum Kernel {
 
 impl Kernel {
     /// Every kernel, from the slowest to the fastest.
-    pub const ALL: [Kernel; 4] = [Kernel::Portable, Kernel::Avx2, Kernel::Avx512, Kernel::Gfni];
+    pub const ALL: [Kernel; 5] =
+        [Kernel::Portable, Kernel::Neon, Kernel::Avx2, Kernel::Avx512, Kernel::Gfni];
 
     /// The fastest one that this processor has.
     pub fn best() -> Self {
@@ -58,6 +63,7 @@ impl Kernel {
         let wide = || is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw");
         match self {
             Kernel::Portable => true,
+            Kernel::Neon => false,
             Kernel::Avx2 => is_x86_feature_detected!("avx2"),
             Kernel::Avx512 => wide(),
             Kernel::Gfni => wide() && is_x86_feature_detected!("gfni"),
@@ -67,13 +73,18 @@ impl Kernel {
     /// Whether this processor has the instructions.
     #[cfg(not(target_arch = "x86_64"))]
     pub fn is_available(self) -> bool {
-        self == Kernel::Portable
+        match self {
+            Kernel::Portable => true,
+            Kernel::Neon => cfg!(target_arch = "aarch64"),
+            Kernel::Avx2 | Kernel::Avx512 | Kernel::Gfni => false,
+        }
     }
 
     /// The word for this kernel.
     pub fn name(self) -> &'static str {
         match self {
             Kernel::Portable => "portable",
+            Kernel::Neon => "neon",
             Kernel::Avx2 => "avx2",
             Kernel::Avx512 => "avx512",
             Kernel::Gfni => "gfni",
@@ -91,10 +102,12 @@ pub struct Combine {
 /// The cells of a matrix as a kernel wants them, row by row.
 enum Factors {
     Portable(Vec<u8>),
+    #[cfg(target_arch = "aarch64")]
+    Neon(Vec<lanes::Shuffle>),
     #[cfg(target_arch = "x86_64")]
-    Avx2(Vec<x86::Shuffle>),
+    Avx2(Vec<lanes::Shuffle>),
     #[cfg(target_arch = "x86_64")]
-    Avx512(Vec<x86::Shuffle>),
+    Avx512(Vec<lanes::Shuffle>),
     #[cfg(target_arch = "x86_64")]
     Gfni(Vec<x86::Bits>),
 }
@@ -102,9 +115,13 @@ enum Factors {
 impl Factors {
     fn new(matrix: &Matrix, kernel: Kernel) -> Self {
         let cells = matrix.cells();
+        #[cfg(target_arch = "aarch64")]
+        if kernel == Kernel::Neon {
+            return Self::Neon(cells.iter().map(|&f| f.into()).collect());
+        }
         #[cfg(target_arch = "x86_64")]
         match kernel {
-            Kernel::Portable => {}
+            Kernel::Portable | Kernel::Neon => {}
             Kernel::Avx2 => return Self::Avx2(cells.iter().map(|&f| f.into()).collect()),
             Kernel::Avx512 => return Self::Avx512(cells.iter().map(|&f| f.into()).collect()),
             Kernel::Gfni => return Self::Gfni(cells.iter().map(|&f| f.into()).collect()),
@@ -189,6 +206,8 @@ impl Combine {
     fn pass(&self, pass: Pass<'_, '_>, out: &mut [&mut [u8]]) {
         match &self.factors {
             Factors::Portable(cells) => portable::pass(cells, &pass, out),
+            #[cfg(target_arch = "aarch64")]
+            Factors::Neon(cells) => arm::neon(cells, &pass, out),
             #[cfg(target_arch = "x86_64")]
             Factors::Avx2(cells) => x86::avx2(cells, &pass, out),
             #[cfg(target_arch = "x86_64")]
