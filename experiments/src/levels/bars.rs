@@ -22,7 +22,7 @@ const LETTER: &str = "F";
 /// Rate of the link in the bars of rates, bytes per second.
 const LINK_BPS: f64 = 60e6;
 /// What is carried over it.
-const CARRY_MIB: usize = 64;
+const CARRY_MIB: usize = 192;
 
 /// Measures the bars, handing each over as soon as it is known.
 pub(crate) fn bars(quick: bool, dir: &Path, mut each: impl FnMut(Bar)) -> anyhow::Result<()> {

@@ -1,6 +1,8 @@
 //! `run`: exit codes, signals, starting again; whole programs by preload, by CRIU where one works, and
 //! by a stand-in of it.
 
+use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -48,8 +50,13 @@ pub(crate) fn child_of(parent: u32, name: &str) -> Option<Pid> {
     })
 }
 
+fn manifests(dir: &Path) -> BTreeSet<OsString> {
+    let entries = fs::read_dir(dir.join("store/test/manifests")).into_iter().flatten();
+    entries.map(|entry| entry.unwrap().file_name()).collect()
+}
+
 pub(crate) fn checkpoints(dir: &Path) -> usize {
-    fs::read_dir(dir.join("store/test/manifests")).map_or(0, |entries| entries.count())
+    manifests(dir).len()
 }
 
 pub(crate) fn finish(child: Child) -> (i32, String, String) {
@@ -164,23 +171,31 @@ fn a_preloaded_program_goes_on_from_its_last_checkpoint() {
 fn a_preloaded_program_goes_on_from_global_storage() {
     let dir = tempfile::tempdir().unwrap();
     compile_list(dir.path());
-    // Runs until there are so many checkpoints on the node, and is killed.
-    let live = |count: usize| {
+    // Runs until a checkpoint of some step is on the node, and is killed. Its words go to a file: a
+    // pipe that nobody reads would hold it up.
+    let live = |words: &str| {
+        let words = dir.path().join(words);
         let mut command = standfast(dir.path());
-        command.env("STANDFAST_GLOBAL", "global").stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.env("STANDFAST_GLOBAL", "global").stderr(Stdio::piped());
+        command.stdout(fs::File::create(&words).unwrap());
         command.args(["--preload", "--every", "100ms", "--library"]).arg(library());
         let run = command.args(["--", "./list", "100000"]).spawn().unwrap();
-        until("a checkpoint", || (checkpoints(dir.path()) >= count).then_some(()));
+        let said = || fs::read_to_string(&words).unwrap();
+        until("a step", || said().contains("step ").then_some(()));
+        // One may have been under way.
+        let before = manifests(dir.path());
+        let new = || manifests(dir.path()).difference(&before).count() >= 2;
+        until("a checkpoint", || new().then_some(()));
         kill_process(until("the program", || child_of(run.id(), "list")), Signal::KILL).unwrap();
-        let (code, said, remarks) = finish(run);
+        let (code, _, remarks) = finish(run);
         assert_eq!(code, 137, "{remarks}");
-        (said, remarks)
+        (said(), remarks)
     };
-    live(1);
+    live("first");
     let drained = drain(dir.path());
     fs::remove_dir_all(dir.path().join("store")).unwrap();
 
-    let (said, remarks) = live(2);
+    let (said, remarks) = live("second");
     assert!(remarks.contains(&format!("checkpoint {drained} comes from global")), "{remarks}");
     assert!(remarks.contains(&format!("goes on from checkpoint {drained}")), "{remarks}");
     assert!(said.starts_with("step "), "it has begun again: {}", &said[..said.len().min(40)]);
