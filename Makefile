@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 PREFIX ?= /usr/local
-FUZZ_SECONDS ?= 4
+FUZZ_SECONDS ?= 2
 LANGUAGE ?= c
 
 .DEFAULT_GOAL := help
