@@ -9,6 +9,10 @@ LANGUAGE ?= c
 .PHONY: help demo test lint unit doc fuzz audit bench bars install clean beside-tests
 .PHONY: deps-build deps-bars deps-demo deps-test
 
+# Libraries that tests load are targets too: building one of them later, by itself, takes other features
+# of its dependencies, and so all of them again.
+all-built = $(CARGO) build --locked --workspace --all-targets -q
+
 help: ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
 
@@ -18,7 +22,7 @@ demo: deps-demo ## An MPI job loses nodes, restarts, and ends with the same bits
 
 # Tests wait for processes and disks much of their time; docs and fuzz targets are built beside them.
 test: deps-test lint ## Everything that CI runs
-	$(CARGO) test --locked --workspace -q --no-run
+	$(all-built)
 	@$(MAKE) --no-print-directory -j2 unit beside-tests
 	@echo "make test: all passed"
 
@@ -31,6 +35,7 @@ lint:
 	$(CARGO) clippy --locked --workspace --all-targets -q -- -D warnings
 
 unit: ## Unit, property, conformance, command, crash and C tests, and the audit
+	$(all-built)
 	$(CARGO) test --locked --workspace -q
 
 doc: ## The Rust reference, with broken links as errors
