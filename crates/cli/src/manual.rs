@@ -118,6 +118,10 @@ pub(crate) const PAGES: &[Page] = &[
             ("standfast show 12", "a given one"),
             ("standfast show --writes", "how its bytes were written, by size"),
             (
+                "standfast show --references",
+                "pages that other ranks hold: whose they are, their hashes",
+            ),
+            (
                 "standfast show --ring",
                 "groups, sectors, ring, and what each loss of nodes would cost; any node's store will do",
             ),
@@ -130,6 +134,7 @@ pub(crate) const PAGES: &[Page] = &[
             ),
             ("region", "rank, region, bytes, elem, pages, zero_pages, own_pages, old_pages, runs"),
             ("segment", "segment, bytes, slots, used_slots, origin (own, old, unreadable)"),
+            ("reference", "rank, region, page, pages, owner, segment, slot, hashes"),
             (
                 "ring",
                 "version, nodes, ranks, sectors, groups, k, m, worst_case, survives, member_bytes, shard_bytes",

@@ -117,6 +117,9 @@ pub(crate) struct ShowArgs {
     /// Groups, sectors and ring that protect it, and what each loss of nodes would cost
     #[arg(long, conflicts_with = "writes")]
     pub(crate) ring: bool,
+    /// Pages of each rank that another rank holds: whose they are, and their hashes
+    #[arg(long, conflicts_with_all = ["writes", "ring"])]
+    pub(crate) references: bool,
 }
 
 /// Arguments of `verify`.

@@ -13,6 +13,7 @@ mod man;
 mod model;
 mod plan;
 mod prune;
+mod references;
 mod ring;
 mod run;
 mod show;

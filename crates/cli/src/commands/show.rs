@@ -1,5 +1,6 @@
 //! `show`: one checkpoint in full: what each stage saved, its regions, the segments it needs; with
-//! `--writes` how its bytes were written instead of what they are.
+//! `--writes` how its bytes were written instead of what they are, with `--references` which pages
+//! other ranks hold.
 //!
 //! Data: manifest and images -> closing block, regions; headers of the segments -> which of them
 //! this checkpoint wrote itself and which it shares with earlier ones.
@@ -14,7 +15,7 @@ use standfast_format::{
 };
 use standfast_restart::read_image;
 
-use super::{ring, writes};
+use super::{references, ring, writes};
 use crate::args::{Global, ShowArgs};
 use crate::escape;
 use crate::failure::Result;
@@ -57,13 +58,17 @@ pub(crate) fn run(global: &Global, args: &ShowArgs, output: &Output) -> Result<E
         writes::show(manifest, output)?;
         return Ok(ExitCode::SUCCESS);
     }
+    let images = images(&job, manifest, output)?;
+    summary(&job, manifest, images.first(), output)?;
+    if args.references {
+        references::show(&job, &images, output)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let origins: HashMap<SegmentId, Origin> = manifest
         .segments
         .iter()
         .map(|segment| (segment.id, origin(&job, manifest, segment)))
         .collect();
-    let images = images(&job, manifest, output)?;
-    summary(&job, manifest, images.first(), output)?;
     regions(&images, &origins, output)?;
     segments(manifest, &images, &origins, output)?;
     Ok(ExitCode::SUCCESS)

@@ -10,6 +10,7 @@ mod leave;
 mod looking;
 mod planning;
 mod prune;
+mod references;
 mod ring;
 mod run;
 mod slurm;
