@@ -3,6 +3,8 @@
 //! Why a trait: the loop over sources and rows is the same for all; only loading, multiplying and
 //! storing differ. Everything here is inlined into a function that enables the instructions.
 
+use std::ops::Range;
+
 use super::{COLUMNS, Pass, ROWS};
 use crate::field::multiply;
 
@@ -57,11 +59,16 @@ pub(super) trait Lanes: Copy {
     unsafe fn add_product(self, source: Self::Source, factor: &Self::Factor) -> Self;
 }
 
-/// `R` rows of a pass over as many whole vectors as fit, `U` at a time.
+/// `R` rows of a pass, `U` vectors at a time.
+///
+/// Why one source apart: its factors stay in registers. Why a single row starts where its output
+/// is aligned: a store across two cache lines costs two. The bytes in front, and those behind the
+/// last whole vector, are vectors of their own that overlap their neighbours: computed before
+/// anything is stored, put in place last.
 ///
 /// # Safety
 /// The processor has the instructions of `L`. `factors` holds `sources.len()` cells at every
-/// multiple of `stride`, `R` times. Sources and outputs have `bytes` bytes.
+/// multiple of `stride`, `R` times. Sources and outputs have `bytes` bytes, a vector at least.
 #[inline(always)]
 pub(super) unsafe fn rows<L: Lanes, const R: usize, const U: usize>(
     factors: &[L::Factor],
@@ -71,31 +78,96 @@ pub(super) unsafe fn rows<L: Lanes, const R: usize, const U: usize>(
     bytes: usize,
     add: bool,
 ) {
-    let mut at = 0;
-    // SAFETY: as promised by the caller; `at` plus the vectors taken never exceeds `bytes`.
+    let aligned = if R == 1 { out[0].align_offset(L::BYTES) } else { 0 };
+    let head = if bytes - L::BYTES >= aligned { aligned } else { 0 };
+    let behind = !(bytes - head).is_multiple_of(L::BYTES);
+    let end = bytes - L::BYTES;
+    // SAFETY: as promised by the caller; there is a whole vector at 0 and one before the end.
     unsafe {
-        while at + U * L::BYTES <= bytes {
-            vectors::<L, R, U>(factors, stride, sources, out, at, add);
-            at += U * L::BYTES;
+        // No closures here: they would be compiled without the instructions.
+        let mut first = [[L::zero(); 1]; R];
+        if head > 0 {
+            first = sums::<L, _, R, 1>(factors, stride, sources.iter(), out, 0, add);
         }
-        while at + L::BYTES <= bytes {
-            vectors::<L, R, 1>(factors, stride, sources, out, at, add);
-            at += L::BYTES;
+        let mut last = [[L::zero(); 1]; R];
+        if behind {
+            last = sums::<L, _, R, 1>(factors, stride, sources.iter(), out, end, add);
+        }
+        stretch::<L, R, U>(factors, stride, sources, out, head..bytes, add);
+        if head > 0 {
+            store(&first, out, 0);
+        }
+        if behind {
+            store(&last, out, end);
         }
     }
 }
 
 /// # Safety
-/// As [`rows`], with `U` vectors at `at`.
+/// As [`rows`], for a part of the bytes.
 #[inline(always)]
-unsafe fn vectors<L: Lanes, const R: usize, const U: usize>(
+unsafe fn stretch<L: Lanes, const R: usize, const U: usize>(
     factors: &[L::Factor],
     stride: usize,
     sources: &[*const u8],
     out: &[*mut u8; R],
-    at: usize,
+    bytes: Range<usize>,
     add: bool,
 ) {
+    // SAFETY: as promised by the caller.
+    unsafe {
+        match *sources {
+            [one] => through::<L, _, R, U>(factors, stride, [one].iter(), out, bytes, add),
+            _ => through::<L, _, R, U>(factors, stride, sources.iter(), out, bytes, add),
+        }
+    }
+}
+
+/// # Safety
+/// As [`stretch`].
+#[inline(always)]
+unsafe fn through<'a, L: Lanes, S, const R: usize, const U: usize>(
+    factors: &[L::Factor],
+    stride: usize,
+    sources: S,
+    out: &[*mut u8; R],
+    bytes: Range<usize>,
+    add: bool,
+) where
+    S: Iterator<Item = &'a *const u8> + Clone,
+{
+    let mut at = bytes.start;
+    // SAFETY: as promised by the caller; `at` plus the vectors taken never exceeds the end.
+    unsafe {
+        while at + U * L::BYTES <= bytes.end {
+            let sums = sums::<L, S, R, U>(factors, stride, sources.clone(), out, at, add);
+            store(&sums, out, at);
+            at += U * L::BYTES;
+        }
+        while at + L::BYTES <= bytes.end {
+            let sums = sums::<L, S, R, 1>(factors, stride, sources.clone(), out, at, add);
+            store(&sums, out, at);
+            at += L::BYTES;
+        }
+    }
+}
+
+/// The sums of `U` vectors of each row at `at`.
+///
+/// # Safety
+/// As [`rows`], with `U` vectors at `at`.
+#[inline(always)]
+unsafe fn sums<'a, L: Lanes, S, const R: usize, const U: usize>(
+    factors: &[L::Factor],
+    stride: usize,
+    sources: S,
+    out: &[*mut u8; R],
+    at: usize,
+    add: bool,
+) -> [[L; U]; R]
+where
+    S: Iterator<Item = &'a *const u8>,
+{
     // SAFETY: as promised by the caller.
     unsafe {
         let mut sums = [[L::zero(); U]; R];
@@ -106,7 +178,7 @@ unsafe fn vectors<L: Lanes, const R: usize, const U: usize>(
                 }
             }
         }
-        for (column, source) in sources.iter().enumerate() {
+        for (column, source) in sources.enumerate() {
             let mut loaded = [L::zero().source(); U];
             for (unit, loaded) in loaded.iter_mut().enumerate() {
                 *loaded = L::load(source.add(at + unit * L::BYTES)).source();
@@ -118,10 +190,22 @@ unsafe fn vectors<L: Lanes, const R: usize, const U: usize>(
                 }
             }
         }
-        for (row, sums) in sums.iter().enumerate() {
-            for (unit, sum) in sums.iter().enumerate() {
-                sum.store(out[row].add(at + unit * L::BYTES));
-            }
+        sums
+    }
+}
+
+/// # Safety
+/// As [`sums`].
+#[inline(always)]
+unsafe fn store<L: Lanes, const R: usize, const U: usize>(
+    sums: &[[L; U]; R],
+    out: &[*mut u8; R],
+    at: usize,
+) {
+    for (row, sums) in sums.iter().enumerate() {
+        for (unit, sum) in sums.iter().enumerate() {
+            // SAFETY: as promised by the caller.
+            unsafe { sum.store(out[row].add(at + unit * L::BYTES)) };
         }
     }
 }
@@ -149,8 +233,7 @@ pub(super) fn dispatch<F>(
     run(count, cells, &sources[..pass.sources.len()], &addresses);
 }
 
-/// Gives a kernel its entry: a function with the instructions, called for whole vectors, and the
-/// tail behind them.
+/// Gives a kernel its entry: a function with the instructions, called for a vector or more.
 macro_rules! kernel {
     ($name:ident, $lanes:ty, $factor:ty, $units:literal, $features:literal, $cell:expr) => {
         pub(super) fn $name(
@@ -174,6 +257,11 @@ macro_rules! kernel {
                     )
                 }
             }
+            if pass.bytes < <$lanes>::BYTES {
+                return $crate::kernel::portable::short(pass, out, |row, column| {
+                    $cell(&cells[pass.first + row * pass.stride + column])
+                });
+            }
             $crate::kernel::lanes::dispatch(cells, pass, out, |count, cells, sources, out| {
                 macro_rules! each {
                     ($r:literal) => {{
@@ -194,10 +282,6 @@ macro_rules! kernel {
                     7 => each!(7),
                     _ => each!(8),
                 }
-            });
-            let left = pass.bytes % <$lanes>::BYTES;
-            $crate::kernel::portable::tail(pass, out, left, |row, column| {
-                $cell(&cells[pass.first + row * pass.stride + column])
             });
         }
     };

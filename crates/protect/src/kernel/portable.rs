@@ -1,4 +1,4 @@
-//! The kernel that runs anywhere, and what the wide ones leave at the end of a slice.
+//! The kernel that runs anywhere, and slices too short for the wide ones.
 
 use super::Pass;
 use crate::field::{multiply, products};
@@ -21,17 +21,16 @@ pub(super) fn pass(cells: &[u8], pass: &Pass<'_, '_>, out: &mut [&mut [u8]]) {
     }
 }
 
-/// The last `bytes` of a pass, too few for a vector; `factor` gives a cell by row and column.
-#[cfg(target_arch = "x86_64")]
-pub(super) fn tail(
+/// A pass over fewer bytes than a vector has; `factor` gives a cell by row and column.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+pub(super) fn short(
     pass: &Pass<'_, '_>,
     out: &mut [&mut [u8]],
-    bytes: usize,
     factor: impl Fn(usize, usize) -> u8,
 ) {
     let end = pass.start + pass.bytes;
     for (row, out) in out.iter_mut().enumerate() {
-        for at in end - bytes..end {
+        for at in pass.start..end {
             let before = if pass.add { out[at] } else { 0 };
             let parts = pass.sources.iter().enumerate();
             out[at] = parts.fold(before, |sum, (column, source)| {
