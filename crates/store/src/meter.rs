@@ -68,6 +68,11 @@ impl WriteMeter {
         self.landed.notify_all();
     }
 
+    /// Whether nothing is under way.
+    pub fn is_idle(&self) -> bool {
+        self.lock().under_way == 0
+    }
+
     /// What has landed so far.
     pub fn pace(&self) -> Pace {
         let state = self.lock();

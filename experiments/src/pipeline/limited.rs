@@ -137,9 +137,12 @@ impl Writer {
         self.meter.started(bytes as u64);
         self.submitted += bytes as u64;
         self.unsettled = true;
-        self.sizes.grow();
         let work = self.work.as_ref().expect("open until sealed");
         work.send(Work::Write(bytes, Instant::now(), held)).expect("the device runs until then");
+    }
+
+    fn next_write(&self) -> usize {
+        self.sizes.next(self.submitted, self.meter.is_idle())
     }
 
     fn flush(&mut self) {
@@ -157,11 +160,12 @@ impl ObjectWriter for Writer {
             self.flush();
         }
         while !bytes.is_empty() {
-            let (now, later) = bytes.split_at(bytes.len().min(self.sizes.now() - self.filled));
+            let limit = self.next_write();
+            let (now, later) = bytes.split_at(bytes.len().min(limit.saturating_sub(self.filled)));
             self.chunk[self.filled..][..now.len()].copy_from_slice(now);
             self.filled += now.len();
             bytes = later;
-            if self.filled == self.sizes.now() {
+            if self.filled >= limit {
                 self.flush();
             }
         }
@@ -174,7 +178,7 @@ impl ObjectWriter for Writer {
         }
         self.held_bytes += (*bytes).as_ref().len();
         self.held.push(bytes);
-        if self.held_bytes >= self.sizes.now() {
+        if self.held_bytes >= self.next_write() {
             self.flush();
         }
         Ok(())

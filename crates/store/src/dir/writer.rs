@@ -1,6 +1,7 @@
 //! Writing one object: any appends in, large aligned writes out.
 //!
-//! Data: `append` -> the chunk being filled -> [`IoThreads`]; `seal` writes the rest padded to
+//! Data: `append` -> the chunk being filled -> [`IoThreads`], whole or, while the medium waits, in
+//! part ([`WriteSizes`]); `seal` writes the rest padded to
 //! the alignment, cuts the file to its length, and publishes it. `append_owned` gathers aligned
 //! buffers and writes them from where they are: one pass over memory less.
 //!
@@ -87,17 +88,37 @@ impl DirWriter {
             if self.flight.has_failed() {
                 self.landed()?;
             }
+            let limit = self.next_write();
             let chunk = self.chunk.get_or_insert_with(|| self.threads.chunk());
-            let count = bytes.len().min(self.sizes.now() - self.filled);
+            let count = bytes.len().min(limit.saturating_sub(self.filled));
             let (now, later) = bytes.split_at(count);
             chunk[self.filled..self.filled + count].copy_from_slice(now);
             self.filled += count;
             bytes = later;
-            if self.filled == self.sizes.now() {
-                self.submit_chunk(self.filled);
+            if self.filled >= limit {
+                self.submit_filled();
             }
         }
         Ok(())
+    }
+
+    /// How long the next write is to be.
+    fn next_write(&self) -> usize {
+        self.sizes.next(self.submitted, self.flight.meter().is_idle())
+    }
+
+    /// Submits what the chunk has of whole sectors; the rest moves to the next chunk.
+    fn submit_filled(&mut self) {
+        let whole = self.filled - self.filled % ALIGN;
+        let Some(full) = self.chunk.take() else { return };
+        let rest = self.filled - whole;
+        if rest > 0 {
+            let mut next = self.threads.chunk();
+            next[..rest].copy_from_slice(&full[whole..self.filled]);
+            self.chunk = Some(next);
+        }
+        self.filled = rest;
+        self.submit(Data::Chunk(full, whole), whole, whole);
     }
 
     /// Whether owned bytes can be written from where they are. A chunk that ends aligned goes
@@ -119,7 +140,7 @@ impl DirWriter {
         }
         self.gathered_bytes += (*bytes).as_ref().len();
         self.gathered.push(bytes);
-        if self.gathered_bytes >= self.sizes.now().min(HELD_BYTES_MAX) {
+        if self.gathered_bytes >= self.next_write().min(HELD_BYTES_MAX) {
             self.submit_gathered();
         }
         Ok(())
@@ -147,7 +168,6 @@ impl DirWriter {
         self.reserve.ahead(part, offset, bytes as u64);
         self.threads.submit(part.file(), data, offset, &self.flight);
         self.submitted += counted as u64;
-        self.sizes.grow();
     }
 
     fn landed(&self) -> Result<()> {
