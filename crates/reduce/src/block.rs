@@ -180,6 +180,9 @@ fn choose(
     planes: &mut [u8],
     packed: &mut [u8],
 ) -> Packed {
+    if choosing.passes(raw.len()) {
+        return None;
+    }
     let mut begun = choosing.begin(raw.len());
     let Some(sampled) = probe.choose(raw, elem_hint) else {
         choosing.noise(raw.len());

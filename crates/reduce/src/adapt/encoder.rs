@@ -79,6 +79,16 @@ impl Choosing {
         self.adaptive.came_back(elem, place, done);
     }
 
+    /// Whether a block is to be stored as it is without a look at it. Counted, so that plans follow.
+    pub(crate) fn passes(&mut self, raw_bytes: usize) -> bool {
+        let passes = self.adaptive.passes();
+        if passes {
+            self.end_last();
+            self.report.raw_bytes += raw_bytes as u64;
+        }
+        passes
+    }
+
     /// What to do with a block.
     pub(crate) fn choose(&self, sampled: &Sampled) -> (usize, usize) {
         let class = class_of(sampled);

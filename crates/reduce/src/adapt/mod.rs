@@ -22,7 +22,7 @@ mod encoder;
 mod knowledge;
 mod plan;
 
-use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use elsewhere::Elsewhere;
@@ -50,8 +50,16 @@ const STORE_S_FIRST: f64 = 1e-9;
 /// What collecting takes for a byte until it is known.
 const COLLECT_S_FIRST: f64 = 0.2e-9;
 
+/// A class with less of all bytes than this does not keep others from being passed on unseen.
+const WEIGHT_MIN: f64 = 0.01;
+/// While everything is passed on as it is, one block of so many is looked at.
+const LOOK_BLOCKS: u32 = 8;
+
 /// What all encoders of a write path know together.
 pub struct Adaptive {
+    /// Whether the plan stores all there is as it is.
+    passes: AtomicBool,
+    passed: AtomicU32,
     /// The plan's option for a round of blocks of each class.
     picks: [[AtomicU8; TURNS as usize]; CLASSES],
     /// What the next block of a class is to try: the class times 256, and the option.
@@ -93,6 +101,8 @@ impl Adaptive {
         };
         let first = |class| std::array::from_fn(|_| AtomicU8::new(first_option(class) as u8));
         Self {
+            passes: AtomicBool::new(false),
+            passed: AtomicU32::new(0),
             picks: std::array::from_fn(first),
             trial: AtomicU16::new(NO_TRIAL),
             turns: std::array::from_fn(|_| AtomicU32::new(0)),
@@ -150,6 +160,13 @@ impl Adaptive {
         state.rates.backlog_bytes = backlog_bytes as f64;
     }
 
+    /// Whether a block is to be stored as it is without a look at it: samples cost more than a fast
+    /// store leaves time for.
+    fn passes(&self) -> bool {
+        self.passes.load(Ordering::Relaxed)
+            && !self.passed.fetch_add(1, Ordering::Relaxed).is_multiple_of(LOOK_BLOCKS)
+    }
+
     fn option(&self, class: usize) -> usize {
         let trial = self.trial.load(Ordering::Relaxed);
         if usize::from(trial >> 8) == class {
@@ -194,6 +211,10 @@ impl Adaptive {
                 pick.store(plan.option(class, turn as u32) as u8, Ordering::Relaxed);
             }
         }
+        let weighty = (0..CLASSES).filter(|class| classes[*class].weight >= WEIGHT_MIN);
+        let mut turns = weighty.flat_map(|class| (0..TURNS).map(move |turn| (class, turn)));
+        let passes = turns.all(|(class, turn)| plan.option(class, turn) == 0);
+        self.passes.store(passes, Ordering::Relaxed);
         self.plan_trial(state, &classes, &plan);
         state.plan = Some(plan);
     }
@@ -328,6 +349,23 @@ mod tests {
         }
         let classes = adaptive.lock().knowledge.classes();
         assert!(classes.last().expect("noise is the last").weight > 0.99);
+    }
+
+    #[test]
+    fn what_a_fast_store_takes_as_it_is_is_hardly_looked_at() {
+        let adaptive = Arc::new(Adaptive::new(2, 2, false));
+        let mut encoder = BlockEncoder::adaptive(Arc::clone(&adaptive), FilterChoice::Auto, BLOCK);
+        let text = text();
+        adaptive.storing(Some(1e-15), 0);
+        for _ in 0..100 {
+            encoder.encode(&text, 0);
+        }
+        let looks = (0..80).filter(|_| !adaptive.passes()).count();
+        assert_eq!(looks, 80 / LOOK_BLOCKS as usize);
+        // The store becomes slow: the blocks that are still looked at tell what to do.
+        adaptive.storing(Some(1e-6), 0);
+        let codecs: Vec<CodecKind> = (0..100).map(|_| encoder.encode(&text, 0).codec).collect();
+        assert_eq!(codecs[99], CodecKind::Zstd);
     }
 
     /// A device that halves every block in no time.
