@@ -4,7 +4,8 @@
 //! after the other, until the next one fits whatever it turns out to need.
 //!
 //! Who stays: the newest one, until there is a newer; what somebody reads or drains; segments that
-//! newer checkpoints refer to. If there is no room then, nothing of the program has been touched: the
+//! newer checkpoints refer to; and as long as anything else can go, the newest one that survives
+//! the loss of a node. If there is no room then, nothing of the program has been touched: the
 //! call fails, or waits until a drain or a reader lets go.
 //!
 //! All of it is collective.
@@ -18,6 +19,7 @@ use standfast_store::Store;
 use crate::config::{Config, WhenFull};
 use crate::error::{Error, Result};
 use crate::prune::Keep;
+use crate::ring;
 use crate::stores::Stores;
 use crate::team::Team;
 
@@ -49,6 +51,7 @@ pub(crate) fn make(
         return Ok(removed);
     }
     let protected = team.gather_all(Ok(protected_bytes))?;
+    let mut spared = team.gather_all(Ok(ring::newest(store, inventory)))?;
     loop {
         let mut kept = inventory.checkpoints.len();
         loop {
@@ -56,12 +59,16 @@ pub(crate) fn make(
             if lack.bytes == 0 {
                 return Ok(removed);
             }
-            if kept <= 1 {
-                refuse(config, inventory, lack)?;
-                break;
+            match kept {
+                2.. => kept -= 1,
+                _ if !spared.is_empty() => spared.clear(),
+                _ => {
+                    refuse(config, inventory, lack)?;
+                    break;
+                }
             }
-            kept -= 1;
-            let keep = Keep { newest: kept, ..Keep::default() };
+            let versions = spared.iter().flatten().copied().collect();
+            let keep = Keep { newest: kept, versions, ..Keep::default() };
             removed.extend(stores.prune(team, store, keep, inventory)?.0);
         }
         std::thread::sleep(LOOK);

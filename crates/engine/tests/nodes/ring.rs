@@ -138,10 +138,8 @@ fn a_node_that_fails_while_encoding_leaves_a_local_checkpoint() {
     assert_eq!(world.restart(), 2, "only older ones are on the ring");
 }
 
-#[test]
-fn the_newest_on_the_ring_stays_while_newer_ones_do_not_get_there() {
-    let mut world = protected(&[0, 1, 2, 3], "2").with("keep", "2");
-    encode(&world, 1..=1);
+/// Takes checkpoint 2, which gets to the ring, and 3 to 6, which do not.
+fn encode_one_of_five(world: &World) {
     world.run(|member| {
         let created = |step| {
             let before = member.faults.calls(Op::Create);
@@ -160,6 +158,13 @@ fn the_newest_on_the_ring_stays_while_newer_ones_do_not_get_there() {
             assert_eq!(created(step).1.unwrap_err().kind(), Kind::Unsupported, "step {step}");
         }
     });
+}
+
+#[test]
+fn the_newest_on_the_ring_stays_while_newer_ones_do_not_get_there() {
+    let mut world = protected(&[0, 1, 2, 3], "2").with("keep", "2");
+    encode(&world, 1..=1);
+    encode_one_of_five(&world);
     for node in 0..4 {
         assert_eq!(world.names(node, "manifests").len(), 3, "node {node}: 2, 5 and 6");
     }
@@ -169,4 +174,19 @@ fn the_newest_on_the_ring_stays_while_newer_ones_do_not_get_there() {
     // One that gets there takes its place.
     encode(&world, 7..=9);
     assert_eq!(world.names(0, "manifests").len(), 2);
+}
+
+#[test]
+fn a_bounded_store_lets_the_newest_on_the_ring_go_last() {
+    let world = protected(&[0, 1, 2, 3], "2").with("keep", "0").with("local_bytes", "200KiB");
+    encode(&world, 1..=1);
+    encode_one_of_five(&world);
+    let versions = |world: &World| {
+        world.run(|member| {
+            let list = member.job.list();
+            list.iter().map(|manifest| manifest.version.0).collect::<Vec<u64>>()
+        })
+    };
+    let left = &versions(&world)[0];
+    assert!(left.len() < 6 && left.contains(&2) && left.contains(&6), "{left:?}");
 }
