@@ -4,7 +4,8 @@
 //! ```text
 //! image -> pages wanted of each segment -> summed over all ranks -> shared by ranks, or not
 //! ```
-//! A page that many ranks have is read once and handed out. But a segment that a node's agent has
+//! A page that many ranks have is read once and handed out; a few read it each for itself where that
+//! is quicker. And a segment that a node's agent has
 //! written holds the pages of many ranks side by side, each wanted by one of them: there, one reader
 //! for all would carry everybody's memory through messages.
 
@@ -17,9 +18,27 @@ use standfast_restart::wanted_pages;
 use crate::error::Result;
 use crate::team::{Team, encode};
 
-/// A segment is shared if its pages are wanted this often, in quarters of its slots: reading a
-/// quarter more than there is costs less than sending it.
-const SHARED_QUARTERS: u64 = 5;
+/// How far away a segment is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Distance {
+    /// In a store of this node, or one that is shared by all.
+    Near,
+    /// In global storage.
+    Far,
+}
+
+impl Distance {
+    /// A segment is shared if its pages are wanted more often than this, in quarters of its slots.
+    /// From global storage reading a quarter more than there is costs less than sending it. What is
+    /// near is read several times over in the time that it takes to be sent: with four ranks of one
+    /// node that have the same memory, sending took five times as long as four times reading.
+    fn quarters(self) -> u64 {
+        match self {
+            Distance::Near => 4 * 16,
+            Distance::Far => 5,
+        }
+    }
+}
 
 /// Pages that all ranks together want of each segment.
 pub(crate) struct Demand(BTreeMap<SegmentId, u64>);
@@ -42,10 +61,10 @@ impl Demand {
         Ok(Self(decode(&all)))
     }
 
-    /// Whether many pages of a segment are wanted by several ranks.
-    pub(crate) fn is_shared(&self, segment: &SegmentRef) -> bool {
+    /// Whether so many ranks want pages of a segment that one should read it for all.
+    pub(crate) fn is_shared(&self, segment: &SegmentRef, distance: Distance) -> bool {
         let wanted = self.0.get(&segment.id).copied().unwrap_or(0);
-        wanted.saturating_mul(4) > u64::from(segment.slots) * SHARED_QUARTERS
+        wanted.saturating_mul(4) > u64::from(segment.slots) * distance.quarters()
     }
 }
 
@@ -91,15 +110,21 @@ mod tests {
 
     #[test]
     fn pages_of_several_ranks_are_told_from_those_of_one() {
-        let shared = run_threads(4, |comm| {
-            let team = Team::new(Box::new(comm));
-            let quarter = team.rank().0 * 25;
-            // The first segment has a quarter for each rank, which it uses twice; all want most of
-            // the second one.
-            let own = image(&[(0, quarter, 25), (0, quarter, 25), (1, 0, 40)]);
-            let demand = Demand::sum(&team, Some(&own)).unwrap();
-            [1, 2, 3].map(|id| demand.is_shared(&segment(id)))
-        });
-        assert!(shared.iter().all(|shared| *shared == [false, true, false]), "{shared:?}");
+        for (ranks, near) in [(4, false), (50, true)] {
+            let shared = run_threads(ranks, |comm| {
+                let team = Team::new(Box::new(comm));
+                let part = 100 / ranks as u32;
+                let first = team.rank().0 * part;
+                // The first segment has a part for each rank, which it uses twice; all want most
+                // of the second one.
+                let own = image(&[(0, first, part), (0, first, part), (1, 0, 40)]);
+                let demand = Demand::sum(&team, Some(&own)).unwrap();
+                let is_shared =
+                    |distance| [1, 2, 3].map(|id| demand.is_shared(&segment(id), distance));
+                (is_shared(Distance::Far), is_shared(Distance::Near))
+            });
+            let expected = ([false, true, false], [false, near, false]);
+            assert!(shared.iter().all(|shared| *shared == expected), "{shared:?}");
+        }
     }
 }

@@ -19,7 +19,7 @@ use standfast_restart::{MemorySink, Rebuild, read_image};
 use standfast_store::{LockGuard, Store};
 
 use crate::config;
-use crate::demand::Demand;
+use crate::demand::{Demand, Distance};
 use crate::device::RegionSink;
 use crate::error::{Error, Result};
 use crate::exchange::{Exchange, Source};
@@ -148,8 +148,8 @@ impl Job {
         };
         let demand = Demand::sum(team, image.as_ref().ok())?;
         let owner_of = |segment: &SegmentRef| match plan.is_away(segment) {
-            true => holders.reader_of_global(segment, demand.is_shared(segment)),
-            false => holders.reader_of(segment, demand.is_shared(segment)),
+            true => holders.reader_of_global(segment, demand.is_shared(segment, Distance::Far)),
+            false => holders.reader_of(segment, demand.is_shared(segment, Distance::Near)),
         };
         let opened = || {
             let image = image?;

@@ -372,8 +372,8 @@ impl Holders<'_> {
         if is_shared { writer } else { self.stores.rank }
     }
 
-    /// The rank that reads a segment for this one: this one itself if it can reach it and its pages
-    /// are wanted once; else its writer where that can reach it, so that pages of many ranks are
+    /// The rank that reads a segment for this one: this one itself if it can reach it and few want
+    /// its pages; else its writer where that can reach it, so that pages of many ranks are
     /// read once. Where nobody has it, this rank: it will find it missing.
     pub(crate) fn reader_of(&self, segment: &SegmentRef, is_shared: bool) -> usize {
         let Stores { rank, of, leaders } = self.stores;
