@@ -1,7 +1,7 @@
 //! The flow of bytes: how fast they may go, when they must wait, when to give up.
 //!
-//! Whoever carries bytes calls [`Flow::pass`] before each piece it reads and [`Flow::sent`] after
-//! each piece it sent. The program's own work comes first: while a rank stores a checkpoint or
+//! Whoever carries bytes calls [`Flow::pass`] before each piece it reads and before each it sends,
+//! and [`Flow::sent`] after that. The program's own work comes first: while a rank stores a checkpoint or
 //! restarts ([`Lock::Busy`]) nothing passes.
 
 use std::sync::Mutex;
@@ -42,14 +42,16 @@ pub struct Flow<'a> {
     stop: &'a AtomicBool,
     progress: &'a Progress,
     began: Instant,
+    /// Until when waiting is counted: several threads wait for the same.
+    counted: Mutex<Instant>,
 }
 
 impl<'a> Flow<'a> {
     /// A flow that gives way to the ranks of a store, and ends when `stop` is set.
     pub fn new(local: &'a dyn Store, stop: &'a AtomicBool, progress: &'a Progress) -> Self {
         let began = Instant::now();
-        let free = Mutex::new(began);
-        Self { local, rate: None, free, deadline: None, stop, progress, began }
+        let (free, counted) = (Mutex::new(began), Mutex::new(began));
+        Self { local, rate: None, free, deadline: None, stop, progress, began, counted }
     }
 
     /// Sends at most so many bytes per second.
@@ -83,9 +85,16 @@ impl<'a> Flow<'a> {
             std::thread::sleep(LOOK);
             self.check()?;
         }
-        let waited = began.elapsed().as_nanos() as u64;
-        self.progress.paused_ns.fetch_add(waited, Ordering::Relaxed);
+        self.count_pause(began);
         Ok(())
+    }
+
+    fn count_pause(&self, began: Instant) {
+        let mut counted = self.counted.lock().expect("nobody panics with it");
+        let now = Instant::now();
+        let waited = now.saturating_duration_since(began.max(*counted));
+        *counted = now.max(*counted);
+        self.progress.paused_ns.fetch_add(waited.as_nanos() as u64, Ordering::Relaxed);
     }
 
     /// Counts bytes that were sent, and waits as long as they must take.

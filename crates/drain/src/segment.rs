@@ -112,6 +112,7 @@ impl Sending {
     /// Sends what the ring offers, until nobody fills it any more.
     fn run(mut self, ready: Receiver<Ready>, codecs: &Codecs, flow: &Flow<'_>) -> Result<Self> {
         for Ready { number, record, bytes } in ready {
+            flow.pass()?;
             let began = Instant::now();
             let offset = self.writer.written();
             self.writer.append(&bytes)?;

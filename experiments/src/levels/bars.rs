@@ -13,10 +13,10 @@ use standfast_reduce::FilterChoice;
 use standfast_restart::{Inventory, MemorySink, Rebuild, read_image};
 use standfast_store::{Options, Store};
 
-use super::kills;
 use super::process::{Process, words};
 use super::program::{JOB, Told};
 use super::slow::Slow;
+use super::{kills, pause};
 
 const LETTER: &str = "F";
 /// Rate of the link in the bars of rates, bytes per second.
@@ -46,6 +46,13 @@ pub(crate) fn bars(quick: bool, dir: &Path, mut each: impl FnMut(Bar)) -> anyhow
         let name = format!("recovery from global, codec {codec}, by the link's rate");
         let bar = Bar::new(LETTER, name, rates.recovered / LINK_BPS, Better::Higher, 0.9);
         each(bar.ceiling(rates.raw_recovered / 1e6, "MB/s of memory"));
+    }
+    for stretch in pause::stretches(dir, 128, LINK_BPS)? {
+        if stretch.what != pause::IDLE {
+            let name = format!("a drain's rate during a {}, by the link's", stretch.what);
+            let bar = Bar::new(LETTER, name, stretch.of_link, Better::Lower, 0.1);
+            each(bar.ceiling(stretch.resumed_ms, "ms until it goes on"));
+        }
     }
     let kills = if quick { 10 } else { 200 };
     match kills::campaign(kills, 7, kills::By::Agent)? {

@@ -6,6 +6,7 @@ pub(crate) mod codecs;
 mod drainer;
 pub(crate) mod kills;
 pub(crate) mod ndp;
+pub(crate) mod pause;
 mod process;
 pub(crate) mod program;
 mod slow;
