@@ -26,6 +26,8 @@ const SECRET: &str = "standfast-secret";
 const BUCKET: &str = "checkpoints";
 /// How long it may take to answer. Loaded machines are slow.
 const READY_MAX: Duration = Duration::from_secs(60);
+/// How often it is started again at most.
+const STARTS_MAX: u32 = 10;
 /// The server adds this to each port for a second one.
 const SECOND: u16 = 10_000;
 
@@ -97,7 +99,15 @@ impl S3Server {
     /// If it runs already, or does not start.
     pub fn start_again(&mut self) {
         assert!(self.child.is_none(), "it runs already");
-        self.spawn().unwrap_or_else(|error| panic!("the S3 server: {error}"));
+        for left in (0..STARTS_MAX).rev() {
+            match self.spawn() {
+                Ok(()) => return,
+                Err(error) if left == 0 => panic!("the S3 server: {error}"),
+                // While it was down somebody else may have used one of its ports.
+                Err(_) => self.kill(),
+            }
+            std::thread::sleep(Duration::from_secs(1));
+        }
     }
 
     fn spawn(&mut self) -> io::Result<()> {
