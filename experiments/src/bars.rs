@@ -121,8 +121,7 @@ fn print(bar: &Bar, json: bool) {
     };
     let verdict = if bar.met { "met" } else { "NOT MET" };
     let (issue, name) = (bar.issue, &bar.name);
-    println!(
-        "{issue}  {name:<76}{:>9.3} {relation} {:<7}{verdict:<9}{ceiling}",
-        bar.value, bar.goal
-    );
+    // As many digits as it has, three at most.
+    let goal = (bar.goal * 1e3).round() / 1e3;
+    println!("{issue}  {name:<76}{:>9.3} {relation} {goal:<7} {verdict:<9}{ceiling}", bar.value);
 }
