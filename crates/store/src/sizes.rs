@@ -14,7 +14,7 @@ use crate::aligned::ALIGN;
 /// The first write is so much shorter than a whole chunk.
 const FIRST_PART: usize = 8;
 /// A write that does not fill its chunk has so much of what was written before it.
-const PART: u64 = 16;
+const PART: u64 = 32;
 
 /// The sizes of one object's writes.
 #[derive(Clone, Copy, Debug)]
@@ -48,13 +48,13 @@ mod tests {
     fn writes_to_an_idle_medium_grow_with_the_object() {
         let sizes = WriteSizes::new(2 << 20);
         let (mut written, mut seen) = (0, Vec::new());
-        while written < 64 << 20 {
+        while written < 80 << 20 {
             let next = sizes.next(written, true);
             seen.push(next);
             written += next as u64;
         }
         assert_eq!(seen[0], 256 << 10);
-        assert!(seen.is_sorted() && seen.len() < 72, "{}", seen.len());
+        assert!(seen.is_sorted() && seen.len() < 120, "{}", seen.len());
         assert_eq!(seen.last(), Some(&(2 << 20)));
     }
 

@@ -210,10 +210,25 @@ pub(super) struct BesideZip {
 
 /// Processor time of compressing everything, and what is left of it.
 fn zip(encoder: &mut BlockEncoder, data: &[u8], block_bytes: usize) -> (f64, u64) {
-    let started = thread_time();
-    let sizes = data.chunks(block_bytes).map(|block| encoder.encode(block, 0).bytes.len());
-    let stored_bytes = black_box(sizes.sum::<usize>()) as u64;
-    ((thread_time() - started).as_secs_f64(), stored_bytes)
+    let zipped = zip_blocks(encoder, data, block_bytes);
+    (zipped.iter().map(|block| block.zip_s).sum(), zipped.iter().map(|block| block.bytes).sum())
+}
+
+/// What a block takes to be compressed, and what is left of it.
+struct Zipped {
+    zip_s: f64,
+    bytes: u64,
+}
+
+fn zip_blocks(encoder: &mut BlockEncoder, data: &[u8], block_bytes: usize) -> Vec<Zipped> {
+    let mut before = thread_time();
+    let mut zip = |block| {
+        let bytes = black_box(encoder.encode(block, 0).bytes.len()) as u64;
+        let (began, now) = (before, thread_time());
+        before = now;
+        Zipped { zip_s: (now - began).as_secs_f64(), bytes }
+    };
+    data.chunks(block_bytes).map(&mut zip).collect()
 }
 
 impl Outcome {
@@ -341,6 +356,29 @@ impl Alone {
             (zip_s, stored_bytes) = (zip_s.min(once_s), bytes);
         }
         Ok(Self { collect_s: collect_s(data, block_bytes, rounds)?, zip_s, stored_bytes })
+    }
+}
+
+/// Some bytes, block by block in their order.
+pub(super) struct Order(Vec<Zipped>);
+
+impl Order {
+    pub(super) fn measure(data: &[u8], codec: CodecSpec, block_bytes: usize) -> Self {
+        let mut encoder = BlockEncoder::new(codec, FilterChoice::Auto, block_bytes);
+        Self(zip_blocks(&mut encoder, data, block_bytes))
+    }
+
+    /// The time that no pipeline of one compressing thread can beat, by that of its slowest stage,
+    /// however long its queues are: nothing is stored before it is compressed, so the store waits
+    /// where blocks that take long come first.
+    pub(super) fn times(&self, bytes_per_s: f64) -> f64 {
+        let store_s = |block: &Zipped| block.bytes as f64 / bytes_per_s;
+        let (mut zipped_s, mut stored_s) = (0.0, 0.0_f64);
+        for block in &self.0 {
+            zipped_s += block.zip_s;
+            stored_s = stored_s.max(zipped_s) + store_s(block);
+        }
+        stored_s / self.0.iter().map(store_s).sum::<f64>().max(zipped_s)
     }
 }
 

@@ -33,8 +33,11 @@ use knowledge::{CLASSES, Knowledge, OPTIONS, first_option};
 pub use plan::Rates;
 use plan::{Class, Plan, TURNS};
 
-/// A plan is made anew after so many raw bytes.
-const PLAN_BYTES: u64 = 1 << 20;
+/// A plan is made anew after so many raw bytes: soon while little is known, then seldom, for it takes
+/// as long as compressing some pages, and the other encoders wait for it.
+const PLAN_BYTES: (u64, u64) = (1 << 20, 4 << 20);
+/// How many plans are made soon.
+const SOON: u32 = 8;
 /// Trying what lies next to the plan's choice may take so much of the encoders' time.
 const TRIAL_SHARE: f64 = 0.01;
 /// The usual length of a block, to tell what a trial will cost.
@@ -196,7 +199,8 @@ impl Adaptive {
             state.rates.slowdown = slowdown.clamp(SLOWDOWN.0, SLOWDOWN.1);
         }
         state.unplanned_bytes += report.raw_bytes;
-        if state.plan.is_none() || state.unplanned_bytes >= PLAN_BYTES {
+        let due = if state.plans < SOON { PLAN_BYTES.0 } else { PLAN_BYTES.1 };
+        if state.plan.is_none() || state.unplanned_bytes >= due {
             self.plan(&mut state);
         }
     }
