@@ -5,8 +5,8 @@
 //! [`kernel`], the messages in the star, the files in [`shard`]. docs/RING.md tells it for users.
 //!
 //! This crate does no I/O: it talks through a [`Comm`](standfast_comm::Comm), reads a [`Source`]
-//! and writes a [`Sink`]; whoever has something faster than the CPU brings an [`Arithmetic`]. It decides nothing about durability; a shard counts when whoever owns
-//! the sink has committed it.
+//! and writes a [`Sink`]; whoever has something faster than the CPU brings an [`Arithmetic`]. It
+//! decides nothing about durability; a shard counts when whoever owns the sink has committed it.
 //!
 //! ```
 //! use standfast_comm::{Comm, run_threads};
