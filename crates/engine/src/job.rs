@@ -58,6 +58,7 @@ pub struct Job {
     pub(crate) requests: Option<Requests>,
     pub(crate) asked: Option<Asked>,
     pub(crate) stores: Stores,
+    pub(crate) multiplier: ring::Multiplier,
     /// Held by the leaders of stores for all.
     _lock: Option<LockGuard>,
 }
@@ -165,8 +166,14 @@ impl Job {
             every: if config.global.is_empty() { config.keep_every } else { 0 },
         };
         let ring = team.agree(ring::protection(&team, config, &stores))?;
-        let settings =
-            CommitSettings { publisher, board: Arc::clone(&board), stores: stores.clone(), ring };
+        let multiplier = ring::Multiplier::new(config.ring_arithmetic);
+        let settings = CommitSettings {
+            publisher,
+            board: Arc::clone(&board),
+            stores: stores.clone(),
+            ring,
+            multiplier: multiplier.clone(),
+        };
         let mut capturer = Capturer::new(config, Arc::clone(&store), &header, &team);
         if located {
             match agent::connect(&loaded, &store, &header, lock.as_ref(), &team, &stores)? {
@@ -215,6 +222,7 @@ impl Job {
             requests,
             asked,
             stores,
+            multiplier,
             _lock: lock,
         })
     }
@@ -665,7 +673,7 @@ fn agree_on_attempt(
 }
 
 /// Settings that shape what ranks write together, and in which calls they talk.
-const COMMON_SETTINGS: [&str; 14] = [
+const COMMON_SETTINGS: [&str; 15] = [
     "store",
     "job",
     "page",
@@ -679,6 +687,7 @@ const COMMON_SETTINGS: [&str; 14] = [
     "ring",
     "ring_group",
     "ring_shards",
+    "ring_arithmetic",
     "write",
 ];
 

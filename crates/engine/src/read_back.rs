@@ -42,7 +42,8 @@ impl Job {
         let mut notes = Vec::new();
         let looks = found.global.is_some();
         let before = self.held(core, local, looks)?;
-        match ring::rebuild(&core.team, &*self.store, &self.stores, local) {
+        let mut multiplier = self.multiplier.clone();
+        match ring::rebuild(&core.team, &*self.store, &self.stores, local, &mut multiplier) {
             Ok(rebuilt) => notes.extend(rebuilt.notes()),
             Err(error) if looks && error.kind() != Kind::Bug => {
                 notes.push(format!("the ring did not help: {error}"));
@@ -67,12 +68,16 @@ impl Job {
             near => near?,
         };
         back.notes.extend(notes);
+        back.notes.extend(multiplier.notes());
         Ok(back)
     }
 
     /// Lets the ring make again what is damaged on the nodes; what was done, if anything. Collective.
     fn mend(&self, core: &Core, local: &Manifest) -> Result<Option<Vec<String>>> {
-        match ring::mend(&core.team, &*self.store, &self.stores, local, &self.header) {
+        let (store, mut multiplier) = (&*self.store, self.multiplier.clone());
+        let mended =
+            ring::mend(&core.team, store, &self.stores, local, &self.header, &mut multiplier);
+        match mended {
             Ok(rebuilt) => Ok((rebuilt.pieces > 0).then(|| rebuilt.notes())),
             Err(error @ Error::Comm(_)) => Err(error),
             // What could not be read tells more than that nothing helps.

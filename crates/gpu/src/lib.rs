@@ -34,6 +34,7 @@ mod error;
 pub mod float;
 pub mod hash;
 mod kernels;
+mod lanes;
 pub mod memory;
 mod packed;
 pub mod pages;

@@ -2,9 +2,8 @@
 //!
 //! Data: host bytes -> pieces -> pinned buffer -> device -> codec -> pinned buffer -> caller.
 //!
-//! Three pieces are on their way: one crosses to the device, one is compressed, one crosses back.
-//! Each has buffers and a stream of its own, so the device's two copy engines and its processors
-//! work side by side. (The paper this follows has two input buffers, current and look-forward; the
+//! Three pieces are on their way: one crosses to the device, one is compressed, one crosses back
+//! (`lanes.rs`). (The paper this follows has two input buffers, current and look-forward; the
 //! third lets the way back overlap as well.)
 //!
 //! Memory: three times the piece, on the host and about three times that on the device.
@@ -17,12 +16,8 @@ use crate::deflate::DeviceDeflate;
 use crate::device::{DeviceBuffer, DeviceSlice, Gpu, PinnedBuffer, Stream};
 use crate::error::{Error, Result};
 use crate::float::{DeviceFloat, Element};
+use crate::lanes::{LANES, Move, copy_on_threads, in_turns};
 use crate::packed::Packed;
-
-/// Pieces on their way at a time.
-const LANES: usize = 3;
-/// Threads that bring a piece from ordinary to pinned memory, half the cores at most.
-const COPY_THREADS_MAX: usize = 6;
 
 /// What to compress with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,19 +77,15 @@ impl HostPipeline {
             Source::Pageable(bytes) => (bytes, false),
             Source::Pinned(buffer) => (buffer, true),
         };
-        let pieces = input.len().div_ceil(self.piece_bytes);
-        let behind = LANES - 1;
-        for at in 0..pieces + behind {
-            if at < pieces {
-                let first = at * self.piece_bytes;
-                let raw = first..(first + self.piece_bytes).min(input.len());
-                self.lanes[at % LANES].start(&input[raw.clone()], raw, pinned)?;
+        let bytes = self.piece_bytes;
+        let pieces = input.len().div_ceil(bytes);
+        in_turns(&mut self.lanes, pieces, |lane, at, moved| match moved {
+            Move::Start => {
+                let raw = at * bytes..((at + 1) * bytes).min(input.len());
+                lane.start(&input[raw.clone()], raw, pinned)
             }
-            if at >= behind {
-                self.lanes[(at - behind) % LANES].finish(each)?;
-            }
-        }
-        Ok(())
+            Move::Finish => lane.finish(each),
+        })
     }
 }
 
@@ -182,7 +173,7 @@ impl Lane {
         let from = match pinned {
             true => piece,
             false => {
-                copy_on_threads(piece, &mut self.host_in[..piece.len()]);
+                copy_on_threads(vec![(piece, &mut self.host_in[..piece.len()])]);
                 &self.host_in[..piece.len()]
             }
         };
@@ -202,22 +193,6 @@ impl Lane {
         each(Piece { raw, packed: &packed, bytes: &self.host_out[..bytes] });
         Ok(())
     }
-}
-
-/// One core does not copy as fast as the bus takes; a few together do.
-fn copy_on_threads(from: &[u8], to: &mut [u8]) {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let share = from.len().div_ceil((cores / 2).clamp(1, COPY_THREADS_MAX)).max(1);
-    let mut parts = from.chunks(share).zip(to.chunks_mut(share));
-    let own = parts.next();
-    std::thread::scope(|scope| {
-        for (from, to) in parts {
-            scope.spawn(|| to.copy_from_slice(from));
-        }
-        if let Some((from, to)) = own {
-            to.copy_from_slice(from);
-        }
-    });
 }
 
 enum Work {

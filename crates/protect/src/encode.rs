@@ -17,7 +17,9 @@ use standfast_comm::{Comm, Tag, collective};
 use crate::code::Family;
 use crate::error::{Error, Result};
 use crate::shard::{BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, Header, Shard, Stamp};
-use crate::star::{self, Outcome, Part, Report, Sink, Source, Step, Target, Task, steps};
+use crate::star::{
+    self, Cpu, Means, Outcome, Part, Report, Sink, Source, Step, Target, Task, steps,
+};
 use crate::topology::{GroupId, Piece, Topology};
 
 const ANNOUNCE: Tag = Tag(0x0600);
@@ -60,8 +62,8 @@ pub struct Encoded {
     pub report: Report,
 }
 
-/// Encodes one checkpoint. Collective; `bytes` of this rank's member are read from `source`, the
-/// shards it keeps go to `sink`.
+/// Encodes one checkpoint on the CPU. Collective; `bytes` of this rank's member are read from
+/// `source`, the shards it keeps go to `sink`.
 pub fn encode(
     comm: &dyn Comm,
     topology: &Topology,
@@ -70,6 +72,19 @@ pub fn encode(
     options: Options,
     source: &mut dyn Source,
     sink: &mut dyn Sink,
+) -> Result<Encoded> {
+    let mut means = Means { source, sink, arithmetic: &mut Cpu };
+    encode_with(comm, topology, stamp, bytes, options, &mut means)
+}
+
+/// The same with means of the caller's choice; every rank may have others.
+pub fn encode_with(
+    comm: &dyn Comm,
+    topology: &Topology,
+    stamp: Stamp,
+    bytes: u64,
+    options: Options,
+    means: &mut Means<'_>,
 ) -> Result<Encoded> {
     if comm.size() != topology.ranks() {
         let (size, ranks) = (comm.size(), topology.ranks());
@@ -80,11 +95,11 @@ pub fn encode(
     }
     let own = Announcement { stamp, family: topology.shape().family, bytes, options };
     if options.order == Order::TwoStep {
-        return two_step::encode(comm, topology, own, source, sink);
+        return two_step::encode(comm, topology, own, means);
     }
     let mut tasks = tasks(topology, comm.rank(), own)?;
     announce(comm, &mut tasks, own)?;
-    ended(star::run(comm, &tasks, source, sink)?)
+    ended(star::run(comm, &tasks, means)?)
 }
 
 /// What an outcome comes to: the first failure, or the shards.

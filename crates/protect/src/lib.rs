@@ -5,8 +5,8 @@
 //! [`kernel`], the messages in the star, the files in [`shard`]. docs/RING.md tells it for users.
 //!
 //! This crate does no I/O: it talks through a [`Comm`](standfast_comm::Comm), reads a [`Source`]
-//! and writes a [`Sink`]. It decides nothing about durability; a shard counts when whoever owns
-//! the sink has committed it.
+//! and writes a [`Sink`]; whoever has something faster than the CPU brings an [`Arithmetic`]. It
+//! decides nothing about durability; a shard counts when whoever owns the sink has committed it.
 //!
 //! ```
 //! use standfast_comm::{Comm, run_threads};
@@ -62,11 +62,11 @@ pub mod shard;
 mod star;
 pub mod topology;
 
-pub use encode::{Encoded, Options, Order, encode};
+pub use encode::{Encoded, Options, Order, encode, encode_with};
 pub use error::{Error, Outside, Result};
 pub use matrix::Matrix;
 pub use memory::Memory;
-pub use recover::{Holding, Recovered, Recovery, recover};
+pub use recover::{Holding, Recovered, Recovery, recover, recover_with};
 pub use shard::{Shard, Stamp};
-pub use star::{Report, Sink, Source};
+pub use star::{Arithmetic, Block, Cpu, FACTORS_MAX, Factors, Means, Report, Sink, Source};
 pub use topology::{Shape, Topology};

@@ -68,6 +68,7 @@ pub(crate) struct CommitSettings {
     pub(crate) stores: Stores,
     /// Where the nodes of the job are protected.
     pub(crate) ring: ring::Protection,
+    pub(crate) multiplier: ring::Multiplier,
 }
 
 /// A draft whose segments are durable, or could not be made so.
@@ -311,9 +312,11 @@ impl CommitSettings {
         let Ok(manifest) = inventory.checkpoint(version) else { return Level::Local };
         self.board.set(version, Progress::Reached(Level::Local));
         let encoding = AssertUnwindSafe(|| {
-            ring::protect(team, &*self.publisher.store, &self.stores, topology, manifest)
+            let (store, mut multiplier) = (&*self.publisher.store, self.multiplier.clone());
+            ring::protect(team, store, &self.stores, topology, manifest, &mut multiplier)
         });
         let encoded = catch_unwind(encoding).unwrap_or(Err(Error::Broken { what: "encoding" }));
+        notes.extend(self.multiplier.notes());
         match encoded {
             Ok(survives) => {
                 notes.push(survives);

@@ -141,6 +141,15 @@ pub enum Ring {
     Auto,
 }
 
+/// Who multiplies for the ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RingArithmetic {
+    /// The processor.
+    Cpu,
+    /// A GPU, where there is one.
+    Gpu,
+}
+
 /// The effective settings of a job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
@@ -226,6 +235,8 @@ pub struct Config {
     pub ring_group: usize,
     /// Shards of a group; 0: as many as members.
     pub ring_shards: usize,
+    /// Who multiplies for the ring.
+    pub ring_arithmetic: RingArithmetic,
     /// When `Job::point` takes a checkpoint.
     pub interval: Interval,
     /// Expected time between failures of the job, for the interval `auto`.
@@ -282,6 +293,8 @@ const DEVICE_CODECS: Words<DeviceCodec> = &[
     ("deflate", DeviceCodec::Deflate),
     ("none", DeviceCodec::None),
 ];
+const RING_ARITHMETICS: Words<RingArithmetic> =
+    &[("cpu", RingArithmetic::Cpu), ("gpu", RingArithmetic::Gpu)];
 const RESTARTS: Words<Restart> = &[("eager", Restart::Eager), ("lazy", Restart::Lazy)];
 const PIPELINES: Words<Pipeline> = &[
     ("pipelined", Pipeline::Pipelined),
@@ -678,6 +691,13 @@ pub const KEYS: &[Key] = &[
         show: |config| config.ring_shards.to_string(),
     },
     Key {
+        name: "ring_arithmetic",
+        help: "Who multiplies for the ring, to make shards and to bring back what is lost: cpu, gpu (where there is one; blocks of 4 MiB)",
+        default: "cpu",
+        set: |config, text| word(&mut config.ring_arithmetic, RING_ARITHMETICS, text),
+        show: |config| word_of(config.ring_arithmetic, RING_ARITHMETICS),
+    },
+    Key {
         name: "interval",
         help: "When point() takes a checkpoint: off (never), auto (from measured cost and mtti), or after a time such as 90s or 10min",
         default: "off",
@@ -800,6 +820,7 @@ impl Default for Config {
             ring: Ring::Off,
             ring_group: 1,
             ring_shards: 0,
+            ring_arithmetic: RingArithmetic::Cpu,
             interval: Interval::Off,
             mtti: TimeSpan(Duration::ZERO),
             device_staging: ByteSize(0),

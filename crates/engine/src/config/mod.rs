@@ -16,8 +16,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 pub use keys::{
-    Capture, Config, Interval, KEYS, Key, Mode, Restart, Ring, Strategy, Threshold, Track,
-    WhenFull, Write, key,
+    Capture, Config, Interval, KEYS, Key, Mode, Restart, Ring, RingArithmetic, Strategy, Threshold,
+    Track, WhenFull, Write, key,
 };
 pub use size::ByteSize;
 pub use standfast_capture::Signal;

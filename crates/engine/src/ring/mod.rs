@@ -18,6 +18,7 @@
 
 mod files;
 mod look;
+mod multiply;
 mod pieces;
 
 use std::sync::Arc;
@@ -26,7 +27,7 @@ use standfast_comm::collective;
 use standfast_commit::failpoint;
 use standfast_format::{Manifest, StoreHeader, name};
 use standfast_protect::topology::{Piece, TOPOLOGY_BYTES_MAX, discover};
-use standfast_protect::{Holding, Options, Recovery, Shape, Stamp, encode, recover};
+use standfast_protect::{Holding, Means, Recovery, Shape, Stamp, encode_with, recover_with};
 use standfast_store::Store;
 
 use crate::config::{Config, Ring};
@@ -38,6 +39,7 @@ use pieces::Pieces;
 
 pub(crate) use look::newest;
 pub use look::{Survey, Unusable, level, members_bytes, missing_ranks, read, survey};
+pub(crate) use multiply::Multiplier;
 pub use standfast_protect::Topology;
 pub use standfast_protect::recover::{GroupLoss, GroupPlan, Place, Plan};
 pub use standfast_protect::topology::{Chance, GroupId, Outlook};
@@ -107,6 +109,7 @@ pub(crate) fn protect(
     stores: &Stores,
     topology: &Topology,
     manifest: &Manifest,
+    multiplier: &mut Multiplier,
 ) -> Result<String> {
     let shards = fitting_shards(team, store, stores, topology, manifest)?;
     let fewer = shards < topology.shape().m;
@@ -114,11 +117,10 @@ pub(crate) fn protect(
     failpoint::pass("ring.before_shards");
     let rank = team.rank().0 as usize;
     let bytes = files::member_bytes(manifest, rank);
-    let (mut source, mut sink) =
-        (Pieces::new(store, manifest, topology), Pieces::new(store, manifest, topology));
-    let options = Options::default();
-    let encoded =
-        encode(team.comm(), topology, stamp(manifest), bytes, options, &mut source, &mut sink);
+    let options = multiplier.options();
+    let pieces = || Pieces::new(store, manifest, topology);
+    let mut means = Means { source: &mut pieces(), sink: &mut pieces(), arithmetic: multiplier };
+    let encoded = encode_with(team.comm(), topology, stamp(manifest), bytes, options, &mut means);
     agreed(team, encoded.map(drop))?;
     failpoint::pass("ring.before_record");
     let object = name::ring(manifest.version, manifest.attempt);
@@ -170,8 +172,9 @@ pub(crate) fn rebuild(
     store: &dyn Store,
     stores: &Stores,
     manifest: &Manifest,
+    multiplier: &mut Multiplier,
 ) -> Result<Rebuilt> {
-    rebuild_all_but(team, store, stores, manifest, |_| None)
+    rebuild_all_but(team, store, stores, manifest, multiplier, |_| None)
 }
 
 /// The same after every rank has looked into its files: what is damaged is as good as lost.
@@ -181,8 +184,9 @@ pub(crate) fn mend(
     stores: &Stores,
     manifest: &Manifest,
     header: &StoreHeader,
+    multiplier: &mut Multiplier,
 ) -> Result<Rebuilt> {
-    rebuild_all_but(team, store, stores, manifest, |rank| {
+    rebuild_all_but(team, store, stores, manifest, multiplier, |rank| {
         files::damage(store, header, manifest, rank)
     })
 }
@@ -193,6 +197,7 @@ fn rebuild_all_but(
     store: &dyn Store,
     stores: &Stores,
     manifest: &Manifest,
+    multiplier: &mut Multiplier,
     damage: impl Fn(usize) -> Option<Unusable>,
 ) -> Result<Rebuilt> {
     if stores.are_one() {
@@ -218,13 +223,13 @@ fn rebuild_all_but(
         damage.is_none()
     });
     let heirs: Vec<usize> = (0..team.size()).collect();
-    let block_bytes = Options::default().block_bytes;
+    let block_bytes = multiplier.options().block_bytes;
     let recovery =
         Recovery { topology: &topology, stamp: stamp(manifest), heirs: &heirs, block_bytes };
-    let (mut source, mut sink) =
-        (Pieces::new(store, manifest, &topology), Pieces::new(store, manifest, &topology));
+    let pieces = || Pieces::new(store, manifest, &topology);
+    let mut means = Means { source: &mut pieces(), sink: &mut pieces(), arithmetic: multiplier };
     failpoint::pass("ring.before_rebuild");
-    let recovered = recover(team.comm(), recovery, &found.holding, &mut source, &mut sink);
+    let recovered = recover_with(team.comm(), recovery, &found.holding, &mut means);
     let made = agreed(team, recovered.map(|recovered| recovered.made.len()))?;
     let unusable: Vec<String> = found.unusable.iter().map(Unusable::to_string).collect();
     let all = team.gather_all(Ok((made, unusable)))?;

@@ -35,6 +35,35 @@ fn lost_nodes_come_back_and_the_next_loss_is_survived_too() {
 }
 
 #[test]
+fn with_the_products_of_a_gpu_nodes_come_back_and_its_lack_is_noted_once() {
+    let mut world = protected(&[0, 1, 2, 3], "2").with("ring_arithmetic", "gpu");
+    let lack =
+        standfast_gpu::Gpu::open().err().map(|why| format!("the ring: no GPU is used: {why}"));
+    let told = |notes: &[String]| -> Vec<String> {
+        notes.iter().filter(|note| note.starts_with("the ring: ")).cloned().collect()
+    };
+    let noted = world.run(|member| {
+        let notes = (1..=2).map(|step| {
+            member.checkpoint(step).unwrap();
+            member.job.wait(Version(step), Level::Ring).unwrap();
+            told(&member.job.report(Version(step)).unwrap().notes)
+        });
+        let notes: Vec<Vec<String>> = notes.collect();
+        member.job.close().unwrap();
+        notes
+    });
+    let expected: Vec<String> = lack.into_iter().collect();
+    assert!(noted.iter().all(|notes| *notes == [expected.clone(), vec![]]), "{noted:?}");
+    [0, 1].iter().for_each(|node| world.wipe(*node));
+    let back = world.run(|member| member.restart_with_notes().unwrap());
+    for (rank, (step, notes)) in back.iter().enumerate() {
+        assert_eq!(*step, 2);
+        // Who only receives multiplies nothing.
+        assert_eq!(told(notes), if rank < 2 { vec![] } else { expected.clone() }, "rank {rank}");
+    }
+}
+
+#[test]
 fn nodes_with_several_and_unequal_ranks_come_back() {
     let mut world = protected(&[0, 0, 1, 2, 2, 2, 3], "2");
     encode(&world, 1..=2);

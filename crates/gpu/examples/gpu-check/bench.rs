@@ -63,6 +63,7 @@ pub(crate) fn all(
     let copy = copy_bandwidth(&stream, noise)?;
     report.bench("copy bandwidth", copy, "GB/s", "4 GiB within the device, read and written")?;
     erasure_codes(&stream, noise, copy, report)?;
+    crate::star::bench(&stream, noise, report)?;
     for buffer in &buffers.0 {
         match buffer.element {
             Some(element) => floats(&stream, buffer, element, copy, report)?,
@@ -78,7 +79,7 @@ pub(crate) fn all(
 }
 
 /// Median seconds of a piece of work, after two rounds to warm up.
-fn seconds(stream: &Stream, mut work: impl FnMut() -> Result<()>) -> Result<f64> {
+pub(crate) fn seconds(stream: &Stream, mut work: impl FnMut() -> Result<()>) -> Result<f64> {
     let mut times = Vec::new();
     for round in 0..ROUNDS + 2 {
         let started = Instant::now();
@@ -92,7 +93,7 @@ fn seconds(stream: &Stream, mut work: impl FnMut() -> Result<()>) -> Result<f64>
     Ok(times[ROUNDS / 2])
 }
 
-fn rate(bytes: usize, seconds: f64) -> f64 {
+pub(crate) fn rate(bytes: usize, seconds: f64) -> f64 {
     bytes as f64 / seconds / 1e9
 }
 

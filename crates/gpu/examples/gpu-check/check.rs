@@ -22,6 +22,7 @@ pub(crate) fn all(gpu: &Gpu, report: &mut Report) -> Result<()> {
     let stream = gpu.stream()?;
     hashes(&stream, report)?;
     erasure_codes(&stream, report)?;
+    crate::star::check(gpu, report)?;
     floats(&stream, report)?;
     damaged_floats(&stream, report)?;
     deflated(&stream, report)?;

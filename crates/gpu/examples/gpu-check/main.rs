@@ -12,7 +12,9 @@ mod bench;
 mod broker;
 mod buffers;
 mod check;
+mod job;
 mod report;
+mod star;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

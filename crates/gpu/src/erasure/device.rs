@@ -40,6 +40,11 @@ impl DeviceErasure {
         Ok(DeviceErasure { matrix, cells })
     }
 
+    /// What it multiplies with.
+    pub(super) fn matrix(&self) -> &Matrix {
+        &self.matrix
+    }
+
     /// Queues the product: `out` becomes the matrix times `shards`. All have one length and start
     /// at multiples of 16; none of `out` is one of `shards`.
     pub fn queue(

@@ -2,18 +2,28 @@
 //!
 //! Data: `k` data shards -> [`Code::parity`] times them -> `m` parity shards; any `k` of the
 //! `k + m` -> [`Code::rebuild`] times them -> those that are lost. Codes, matrices and the products
-//! on the CPU are those of `crates/protect`; [`DeviceErasure`] gives the same bytes.
+//! on the CPU are those of `crates/protect`; the device gives the same bytes: [`DeviceErasure`] from
+//! and to device memory, [`HostErasure`] from and to host memory. [`DeviceArithmetic`] multiplies for
+//! a whole star, whose pieces lie in host memory or, as [`DevicePieces`], on the device.
 //!
 //! Why the device takes any matrix: encoding, rebuilding and the partial sums of a star all are
 //! one product.
 
 mod device;
+mod host;
+mod lane;
+mod pieces;
+mod stand_in;
+mod star;
 
 pub use device::DeviceErasure;
 #[cfg(test)]
 pub(crate) use device::KERNELS;
+pub use host::{HostErasure, Input, Output, Room};
+pub use pieces::DevicePieces;
 pub use standfast_protect::Matrix;
 pub use standfast_protect::code::{Code, Family, PIECES_MAX};
+pub use star::{DeviceArithmetic, STAR_BLOCK_BYTES};
 
 use standfast_protect::kernel::Combine;
 

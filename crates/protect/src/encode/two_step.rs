@@ -14,7 +14,7 @@ use super::{Announcement, Encoded, announce, ended, task};
 use crate::error::{Error, Result};
 use crate::matrix::Matrix;
 use crate::shard::{Header, Shard, Table};
-use crate::star::{self, Part, Sink, Source, Step, Target, Task, steps};
+use crate::star::{self, Means, Part, Step, Target, Task, steps};
 use crate::topology::{GroupId, Piece, Topology};
 
 const HAND_OVER: Tag = Tag(0x0603);
@@ -25,8 +25,7 @@ pub(super) fn encode(
     comm: &dyn Comm,
     topology: &Topology,
     own: Announcement,
-    source: &mut dyn Source,
-    sink: &mut dyn Sink,
+    means: &mut Means<'_>,
 ) -> Result<Encoded> {
     let rank = comm.rank();
     let (group, place) = topology.group_of(rank);
@@ -34,15 +33,15 @@ pub(super) fn encode(
     within.sources[place].bytes = own.bytes;
     let mut tasks = vec![within];
     announce(comm, &mut tasks, own)?;
-    let made = star::run(comm, &tasks, source, sink)?;
+    let made = star::run(comm, &tasks, means)?;
     let first_report = made.report;
     let moves = moves(topology, rank);
     let (tasks, lost) = hand_over(comm, moves, &made.shards)?;
-    let mut outcome = star::run(comm, &tasks, source, sink)?;
+    let mut outcome = star::run(comm, &tasks, means)?;
     for task in &tasks {
         let (from, to) = (&task.sources[0], &task.targets[0].part);
         if from.rank == Some(rank) && to.rank != Some(rank) {
-            sink.forget(from.piece);
+            means.sink.forget(from.piece);
         }
     }
     // Those that stay where they were made.

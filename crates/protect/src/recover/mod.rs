@@ -23,7 +23,7 @@ mod slots;
 
 pub use claim::{Claim, ShardClaim};
 pub use plan::{GroupLoss, GroupPlan, Place, Plan, plan};
-pub use rounds::{Recovered, Recovery, recover};
+pub use rounds::{Recovered, Recovery, recover, recover_with};
 
 use crate::shard::Shard;
 

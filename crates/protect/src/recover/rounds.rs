@@ -9,7 +9,7 @@ use super::slots::slots;
 use super::{Claim, GroupPlan, Holding, Place, Plan, plan};
 use crate::error::{Error, Result};
 use crate::shard::{BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, Header, Shard, Stamp, Table};
-use crate::star::{self, Outcome, Part, Report, Sink, Source, Target, Task};
+use crate::star::{self, Cpu, Means, Outcome, Part, Report, Sink, Source, Target, Task};
 use crate::topology::{Piece, Topology};
 
 const WITNESS: Tag = Tag(0x0602);
@@ -50,6 +50,16 @@ pub fn recover(
     source: &mut dyn Source,
     sink: &mut dyn Sink,
 ) -> Result<Recovered> {
+    recover_with(comm, recovery, holding, &mut Means { source, sink, arithmetic: &mut Cpu })
+}
+
+/// The same with means of the caller's choice; every rank may have others.
+pub fn recover_with(
+    comm: &dyn Comm,
+    recovery: Recovery<'_>,
+    holding: &Holding,
+    means: &mut Means<'_>,
+) -> Result<Recovered> {
     let Recovery { topology, stamp, heirs, block_bytes } = recovery;
     if heirs.len() != topology.ranks() || heirs.iter().any(|heir| *heir >= comm.size()) {
         return Err(Error::invalid("every rank of the checkpoint needs an heir in this job"));
@@ -70,7 +80,7 @@ pub fn recover(
         if plan.groups.is_empty() {
             return Ok(recovered);
         }
-        let outcome = star::run(comm, &job.tasks(&plan)?, source, sink)?;
+        let outcome = star::run(comm, &job.tasks(&plan)?, means)?;
         recovered.report = recovered.report.plus(outcome.report);
         let round = job.settle(&plan, outcome)?;
         recovered.note(&round)?;

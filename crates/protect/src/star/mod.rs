@@ -22,6 +22,7 @@
 //!   source never leaves others waiting.
 //! - Nothing reaches a sink as a whole piece that was not checked where a checksum is known.
 
+mod arithmetic;
 mod buffers;
 mod read;
 mod run;
@@ -30,6 +31,7 @@ mod task;
 mod window;
 mod write;
 
+pub use arithmetic::{Arithmetic, Block, Cpu, FACTORS_MAX, Factors};
 pub(crate) use run::{Outcome, run};
 pub(crate) use task::{Part, Step, Target, Task, steps};
 
@@ -72,6 +74,16 @@ pub trait Sink: Send {
     fn forget(&mut self, piece: Piece) {
         let _ = piece;
     }
+}
+
+/// With what a rank takes part in a star.
+pub struct Means<'a> {
+    /// Where the pieces are that it holds.
+    pub source: &'a mut dyn Source,
+    /// Where those go that it makes.
+    pub sink: &'a mut dyn Sink,
+    /// Who multiplies; any is as good as another.
+    pub arithmetic: &'a mut dyn Arithmetic,
 }
 
 /// What a star has cost this rank.

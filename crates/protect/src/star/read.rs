@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::arithmetic::Block;
 use super::buffers::Buffers;
 use super::task::Link;
 use super::{Source, Task};
@@ -39,7 +40,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The block that goes into a message, and its checksum; `None` if the piece has failed.
-    pub(super) fn block(&mut self, link: Link, block: u64) -> Option<(&[u8], u64)> {
+    pub(super) fn block(&mut self, link: Link, block: u64) -> Option<(Block<'_>, u64)> {
         let held = self.held.entry((link.task, link.source)).or_default();
         let task = &self.tasks[link.task];
         let part = &task.sources[link.source];
@@ -56,10 +57,11 @@ impl<'a> Reader<'a> {
         }
         let (None, Some((_, sum))) = (&held.failed, held.loaded) else { return None };
         // What was lent is not held.
-        match held.bytes.len() == length {
-            true => Some((&held.bytes, sum)),
-            false => self.source.lend(part.piece, at, length).map(|bytes| (bytes, sum)),
-        }
+        let bytes = match held.bytes.len() == length {
+            true => &held.bytes,
+            false => self.source.lend(part.piece, at, length)?,
+        };
+        Some((Block { piece: part.piece, at, bytes }, sum))
     }
 
     /// The pieces that could not be used, and why.

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use standfast_comm::{Comm, Tag};
 
+use super::arithmetic::Arithmetic;
 use super::buffers::Buffers;
 use super::read::Reader;
 use super::sum::Sum;
 use super::task::Link;
 use super::window::{Window, windows};
 use super::write::Written;
-use super::{Report, Sink, Source, Task, steps, thread_time};
+use super::{Means, Report, Sink, Task, steps, thread_time};
 use crate::error::{Error, Result};
 use crate::shard::Shard;
 use crate::topology::Piece;
@@ -38,13 +39,9 @@ pub(crate) struct Outcome {
 
 /// Runs all tasks that this rank has a part in; every other rank of them does the same. Fails only
 /// when ranks cannot talk; all else is in the outcome.
-pub(crate) fn run(
-    comm: &dyn Comm,
-    tasks: &[Task],
-    source: &mut dyn Source,
-    sink: &mut dyn Sink,
-) -> Result<Outcome> {
-    let rank = comm.rank();
+pub(crate) fn run(comm: &dyn Comm, tasks: &[Task], means: &mut Means<'_>) -> Result<Outcome> {
+    let Means { source, sink, arithmetic } = means;
+    let (source, sink, rank) = (&mut **source, &mut **sink, comm.rank());
     let blocks = tasks.iter().map(|task| task.blocks(rank)).max().unwrap_or(0);
     let (started, buffers) = (thread_time(), Buffers::default());
     let mut own: BTreeMap<(usize, usize), Sum<'_>> = BTreeMap::new();
@@ -55,7 +52,8 @@ pub(crate) fn run(
         }
     }
     let windows = windows(tasks, &steps(tasks, rank));
-    let mut star = Star::new(comm, tasks, &windows, Reader::new(tasks, source, &buffers), own);
+    let reader = Reader::new(tasks, source, &buffers);
+    let mut star = Star::new(comm, tasks, &windows, (reader, &mut **arithmetic), own);
     let talked = star.run(&windows, blocks, sink);
     let Star { reader, sums, mut report, .. } = star;
     let mut written = Written::default();
@@ -73,6 +71,7 @@ struct Star<'a> {
     comm: &'a dyn Comm,
     tasks: &'a [Task],
     reader: Reader<'a>,
+    arithmetic: &'a mut dyn Arithmetic,
     /// The pieces made here, by (task, target).
     sums: BTreeMap<(usize, usize), Sum<'a>>,
     /// What leaves and what arrives in each step of a window.
@@ -86,12 +85,13 @@ impl<'a> Star<'a> {
         comm: &'a dyn Comm,
         tasks: &'a [Task],
         windows: &[Window],
-        reader: Reader<'a>,
+        (reader, arithmetic): (Reader<'a>, &'a mut dyn Arithmetic),
         sums: BTreeMap<(usize, usize), Sum<'a>>,
     ) -> Self {
         let steps = windows.iter().map(|window| window.steps.len()).max().unwrap_or(0);
         let (messages, arrived) = (vec![Vec::new(); steps], vec![Vec::new(); steps]);
-        Self { comm, tasks, reader, sums, messages, arrived, report: Report::default() }
+        let report = Report::default();
+        Self { comm, tasks, reader, arithmetic, sums, messages, arrived, report }
     }
 
     fn run(&mut self, windows: &[Window], blocks: u64, sink: &mut dyn Sink) -> Result<()> {
@@ -132,7 +132,7 @@ impl<'a> Star<'a> {
                 .collect();
             if bytes.iter().any(|bytes| *bytes > 0) {
                 let read = self.reader.block(column.links[0].1, block);
-                column.multiply(read, &bytes, &mut self.messages);
+                column.multiply(&mut *self.arithmetic, read, &bytes, &mut self.messages);
             }
         }
     }

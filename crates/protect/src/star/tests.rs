@@ -1,10 +1,12 @@
 use standfast_comm::{Comm, Tag, run_threads};
 
-use crate::encode::{Order, encode};
+use crate::encode::{Order, encode, encode_with};
 use crate::error::{Error, Outside};
+use crate::field::multiply;
 use crate::lab::{BLOCK_BYTES, Lab, options, stamp};
 use crate::memory::Memory;
-use crate::star::{Sink, Source};
+use crate::recover::{Recovery, recover_with};
+use crate::star::{Arithmetic, Block, FACTORS_MAX, Factors, Means, Sink, Source};
 use crate::topology::{Piece, Shape, Spread, Topology};
 
 const BLOCK: usize = BLOCK_BYTES as usize;
@@ -256,4 +258,55 @@ fn a_wrong_job_or_block_is_refused() {
         let ended = encode(&comm, &lab.topology, stamp(1), 1, options, &mut source, &mut sink);
         assert!(matches!(ended, Err(Error::Invalid { .. })));
     });
+}
+
+/// Multiplies byte by byte, and counts.
+#[derive(Default)]
+struct Slow {
+    calls: usize,
+}
+
+impl Arithmetic for Slow {
+    fn multiply(&mut self, factors: &Factors, block: Block<'_>, products: &mut [&mut [u8]]) {
+        assert!(factors.values().len() <= FACTORS_MAX && factors.values().len() == products.len());
+        self.calls += 1;
+        for (factor, product) in factors.values().iter().zip(products) {
+            let bytes = product.iter_mut().zip(block.bytes);
+            bytes.for_each(|(to, byte)| *to = multiply(*factor, *byte));
+        }
+    }
+}
+
+#[test]
+fn another_arithmetic_makes_all_products() {
+    for (nodes, k, m) in [(4, 2, 2), (6, 3, 2), (20, 10, 10)] {
+        let topology = Topology::of_nodes(nodes, Shape::new(k, m)).unwrap();
+        let lab = Lab::new(topology, |rank| 1 + rank * 1777 % 5000);
+        let calls = run_threads(nodes, |comm| {
+            let store = &lab.stores[comm.rank()];
+            let (source, sink) = (&mut store.clone(), &mut store.clone());
+            let mut own = Slow::default();
+            let bytes = lab.bytes_of(comm.rank()).len() as u64;
+            let mut means = Means { source, sink, arithmetic: &mut own };
+            let options = options(Order::Star);
+            encode_with(&comm, &lab.topology, stamp(1), bytes, options, &mut means).unwrap();
+            (own.calls, bytes.div_ceil(BLOCK as u64) as usize * m.div_ceil(FACTORS_MAX))
+        });
+        lab.check();
+        assert!(calls.iter().all(|(calls, blocks)| calls >= blocks), "{calls:?}");
+        (0..m).for_each(|node| lab.wipe(node));
+        let heirs: Vec<usize> = (0..nodes).collect();
+        let calls = run_threads(nodes, |comm| {
+            let store = &lab.stores[comm.rank()];
+            let (source, sink) = (&mut store.clone(), &mut store.clone());
+            let mut own = Slow::default();
+            let mut means = Means { source, sink, arithmetic: &mut own };
+            let (topology, stamp, block_bytes) = (&lab.topology, stamp(1), BLOCK_BYTES);
+            let recovery = Recovery { topology, stamp, heirs: &heirs, block_bytes };
+            recover_with(&comm, recovery, &lab.holding(comm.rank()), &mut means).unwrap();
+            own.calls
+        });
+        lab.check();
+        assert!(calls.iter().sum::<usize>() > 0);
+    }
 }

@@ -7,14 +7,10 @@
 
 use std::collections::BTreeMap;
 
+use super::arithmetic::{Arithmetic, Block, FACTORS_MAX, Factors};
 use super::run::{FAILED, SUM_BYTES};
 use super::task::Link;
 use super::{Step, Task};
-use crate::kernel::Combine;
-use crate::matrix::Matrix;
-
-/// Most steps of a window: as many rows as a kernel makes in one pass.
-const STEPS_MAX: usize = 8;
 
 /// Some steps of a rank.
 pub(super) struct Window {
@@ -28,14 +24,12 @@ pub(super) struct Window {
 pub(super) struct Column {
     /// Its messages, with the step each goes in.
     pub(super) links: Vec<(usize, Link)>,
-    together: Combine,
-    /// Each by itself, for targets of different lengths.
-    single: Vec<Combine>,
+    factors: Factors,
 }
 
 /// A rank's steps, cut into windows.
 pub(super) fn windows(tasks: &[Task], steps: &[Step]) -> Vec<Window> {
-    steps.chunks(STEPS_MAX).map(|steps| Window::new(tasks, steps)).collect()
+    steps.chunks(FACTORS_MAX).map(|steps| Window::new(tasks, steps)).collect()
 }
 
 impl Window {
@@ -59,17 +53,16 @@ impl Column {
     fn new(tasks: &[Task], links: Vec<(usize, Link)>) -> Self {
         let factor =
             |(_, link): &(usize, Link)| tasks[link.task].matrix.cell(link.target, link.source);
-        let factors: Vec<u8> = links.iter().map(factor).collect();
-        let together = Combine::new(&Matrix::new(factors.len(), 1, |row, _| factors[row]));
-        let single = factors.iter().map(|factor| Combine::factor(*factor)).collect();
-        Self { links, together, single }
+        let factors = Factors::new(links.iter().map(factor).collect());
+        Self { links, factors }
     }
 
     /// Fills the messages: `bytes` of products of the block and its checksum, or the news that there
     /// is none.
     pub(super) fn multiply(
         &self,
-        read: Option<(&[u8], u64)>,
+        arithmetic: &mut dyn Arithmetic,
+        read: Option<(Block<'_>, u64)>,
         bytes: &[usize],
         messages: &mut [Vec<u8>],
     ) {
@@ -84,17 +77,11 @@ impl Column {
             messages[*at].resize(bytes + SUM_BYTES, 0);
             messages[*at][*bytes..].copy_from_slice(&sum.to_le_bytes());
         }
-        let length = bytes[0];
-        if bytes.iter().all(|bytes| *bytes == length) {
-            let steps = |at: usize| self.links.iter().any(|(step, _)| *step == at);
-            let own = messages.iter_mut().enumerate().filter(|(at, _)| steps(*at));
-            let mut products: Vec<&mut [u8]> =
-                own.map(|(_, message)| &mut message[..length]).collect();
-            self.together.set(&mut products, &[&block[..length]]);
-            return;
-        }
-        for (((at, _), bytes), factor) in self.links.iter().zip(bytes).zip(&self.single) {
-            factor.set(&mut [&mut messages[*at][..*bytes]], &[&block[..*bytes]]);
-        }
+        // In the order of their steps, as the links are.
+        let steps = |at: usize| self.links.iter().any(|(step, _)| *step == at);
+        let own = messages.iter_mut().enumerate().filter(|(at, _)| steps(*at));
+        let mut products: Vec<&mut [u8]> =
+            own.zip(bytes).map(|((_, message), bytes)| &mut message[..*bytes]).collect();
+        arithmetic.multiply(&self.factors, block, &mut products);
     }
 }
