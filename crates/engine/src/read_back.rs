@@ -4,17 +4,19 @@
 //! what the nodes hold -> ring: lost files made again -> what they hold now -> plan
 //!   -> images -> segments opened where they lie -> references proven -> pages exchanged, read, checked
 //! ```
-//! A page that several ranks have is read by the one that wrote it, which hands it to the others,
-//! also out of global storage; what one rank alone wants it reads itself ([`Demand`]). Several threads of each rank read stretches of segments, decode and
-//! check them: while some wait for bytes, the others decompress what has come.
+//! A page that many ranks have is read by the one that wrote it, which hands it to the others, also
+//! out of global storage; what few want and can reach each reads itself ([`Demand`]). Several threads
+//! of each rank read stretches of segments, decode and check them: while some wait for bytes, the
+//! others decompress what has come.
 //!
 //! A plan that fails because something near is damaged is tried again when the ring has made that
 //! anew; else it gives way to another in which everything comes from global storage.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use standfast_format::{Image, Kind, Manifest, SegmentRef};
+use standfast_format::{Image, Kind, Manifest, SegmentId, SegmentRef, name};
 use standfast_restart::{MemorySink, Rebuild, read_image};
 use standfast_store::{LockGuard, Store};
 
@@ -152,9 +154,20 @@ impl Job {
             }
         };
         let demand = Demand::sum(team, image.as_ref().ok())?;
+        // What should be near and cannot be opened here may still be read by its writer.
+        let missing: HashSet<SegmentId> = image
+            .iter()
+            .flat_map(|image| &image.segments)
+            .filter(|segment| !plan.is_away(segment))
+            .filter(|segment| self.store.open(&name::segment(segment.id)).is_err())
+            .map(|segment| segment.id)
+            .collect();
         let owner_of = |segment: &SegmentRef| match plan.is_away(segment) {
             true => holders.reader_of_global(segment, demand.is_shared(segment, Distance::Far)),
-            false => holders.reader_of(segment, demand.is_shared(segment, Distance::Near)),
+            false => {
+                let by_few = !demand.is_shared(segment, Distance::Near);
+                holders.reader_of(segment, !by_few || missing.contains(&segment.id))
+            }
         };
         let opened = || {
             let image = image?;
