@@ -1,8 +1,8 @@
 //! What one rank does; started by the campaign, not by people.
 //!
-//! Prints: `begins STEP` when it has come back and every byte is right, or `fails WHY`, and `remark
-//! WHY` for what it passed over; then `begun STEP`, `taken STEP`, `local STEP`, `ring STEP` as it is
-//! told that a checkpoint has got so far.
+//! Prints: `begins STEP` when it has come back and every byte is right, `wrong WHY` where one is not, or
+//! `fails WHY`, and `remark WHY` for what it passed over; then `begun STEP`, `taken STEP`, `local STEP`,
+//! `ring STEP` as it is told that a checkpoint has got so far.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -136,6 +136,9 @@ fn come_back(
         .iter()
         .enumerate()
         .position(|(at, value)| step > 0 && *value != word(args.seed, rank, step, at));
+    if let Some(at) = wrong {
+        say(format_args!("wrong step {step} at word {at}"));
+    }
     comm.barrier()?;
     match wrong {
         Some(at) => bail!("step {step} came back wrong at word {at}"),
