@@ -236,7 +236,7 @@ impl Fault {
     /// as a launcher does.
     fn leave_alone(&self, life: &mut Life) -> anyhow::Result<()> {
         let mut dice = Dice::new(self.dice);
-        if dice.one_in(4) {
+        if dice.one_in(4) && life.have_met() {
             life.wait_for_end()?;
         } else {
             life.run_until(Instant::now() + Duration::from_micros(dice.below(60_000)));

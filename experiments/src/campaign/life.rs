@@ -70,6 +70,8 @@ pub(super) struct Life {
     lines: Receiver<(usize, String)>,
     heard: Heard,
     gate: Arc<Gate>,
+    /// How many ranks have found all others.
+    met: usize,
     /// Where every rank has come back to.
     came_back: Vec<Option<u64>>,
     /// What ranks have said of checkpoints that they could not use.
@@ -95,6 +97,7 @@ impl Life {
             lines,
             heard: Heard::default(),
             gate: Arc::clone(gate),
+            met: 0,
             came_back,
             remarks: Vec::new(),
             failed: None,
@@ -140,6 +143,7 @@ impl Life {
     }
 
     fn hear(&mut self, rank: usize, line: &str) {
+        self.met += usize::from(line == "met");
         let Some((word, rest)) = line.split_once(' ') else { return };
         match word {
             "wrong" => self.wrong = Some(format!("rank {rank}: {rest}")),
@@ -242,6 +246,12 @@ impl Life {
             }
             std::thread::sleep(Duration::from_millis(2));
         }
+    }
+
+    /// Whether all ranks have found each other: only then can one miss another. Before, that is for who
+    /// has started them.
+    pub(super) fn have_met(&self) -> bool {
+        self.met == self.ranks.len()
     }
 
     pub(super) fn heard(&self) -> Heard {
