@@ -1,10 +1,16 @@
 #!/usr/bin/env bash
-# Tries a script on a real Slurm: munged, slurmctld and two slurmd of its own, in a temporary
+# Tries a script on a real Slurm: munged, slurmctld and a slurmd for each node of its own, in a temporary
 # directory that goes with them. Needs root and Debian's slurmctld, slurmd, slurm-client and munge;
 # two to three minutes.
 #
 #     try.sh STANDFAST PROGRAM [ARGUMENTS]
 #     SCRIPT=nodes.sbatch try.sh STANDFAST PROGRAM [ARGUMENTS]
+#     NODES=3 TASKS=2 LAUNCH="srun --kill-on-bad-exit=1 --mpi=pmix" SCRIPT=nodes.sbatch \
+#         try.sh STANDFAST PROGRAM [ARGUMENTS]
+#
+# NODES and TASKS (on each of them) are 1 if not set. Every node is a slurmd of this machine and has a
+# name and, with nodes.sbatch, a store of its own. LOSE=1 removes the store of the last one before the
+# job comes back.
 #
 # The program should take some 45 seconds: the job has a minute, and is warned after 10 to 40 seconds.
 set -euo pipefail
@@ -38,7 +44,8 @@ until_so() { # what, command: waits for a minute or four
     until "$@" >/dev/null 2>&1; do
         if [ $SECONDS -gt $end ]; then
             echo "try: $what takes too long" >&2
-            tail -n 30 "$dir"/log "$dir"/*.log "$dir"/work/slurm-* >&2 || true
+            tail -n 30 "$dir"/log "$dir"/*.log >&2 || true
+            tail -n 100 "$dir"/work/slurm-out >&2 || true
             exit 1
         fi
         sleep 0.3
@@ -48,8 +55,19 @@ free_port() {
     python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
 }
 
-mkdir -p "$dir"/{munge,state,work,bin} "$dir"/spool-n{1,2}
-ln -s "$standfast" "$dir/bin/standfast"
+nodes=${NODES:-1}
+tasks=${TASKS:-1}
+mkdir -p "$dir"/{munge,state,work,bin}
+# Nodes of one machine have one host name; the node's number tells them apart.
+cat >"$dir/bin/standfast" <<SH
+#!/bin/sh
+STANDFAST_NODE=\$SLURMD_NODENAME exec "$standfast" "\$@"
+SH
+cat >"$dir/bin/on-node" <<'SH'
+#!/bin/sh
+STANDFAST_NODE=$SLURMD_NODENAME exec "$@"
+SH
+chmod 755 "$dir"/bin/*
 dd if=/dev/urandom of="$dir/munge/key" bs=128 count=1 status=none
 chmod 600 "$dir/munge/key"
 start munged --foreground --force --key-file="$dir/munge/key" --socket="$dir/munge/socket" \
@@ -67,6 +85,7 @@ AuthInfo=socket=$dir/munge/socket
 CredType=cred/munge
 StateSaveLocation=$dir/state
 SlurmdSpoolDir=$dir/spool-%n
+TmpFS=$dir/tmp-%n
 SlurmctldPidFile=$dir/slurmctld.pid
 SlurmdPidFile=$dir/slurmd-%n.pid
 SlurmctldLogFile=$dir/slurmctld.log
@@ -76,10 +95,13 @@ TaskPlugin=task/none
 MpiDefault=none
 ReturnToService=2
 SlurmdParameters=config_overrides
-NodeName=n1 NodeHostname=$host NodeAddr=127.0.0.1 Port=$(free_port) CPUs=1
-NodeName=n2 NodeHostname=$host NodeAddr=127.0.0.1 Port=$(free_port) CPUs=1
-PartitionName=all Nodes=n1,n2 Default=YES MaxTime=INFINITE State=UP
+PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 CONF
+for ((node = 1; node <= nodes; node++)); do
+    # Slurm's PMIx makes directories there that are named by the job alone.
+    mkdir "$dir/spool-n$node" "$dir/tmp-n$node"
+    echo "NodeName=n$node NodeHostname=$host NodeAddr=127.0.0.1 Port=$(free_port) CPUs=$tasks"
+done >>"$dir/slurm.conf"
 cat >"$dir/cgroup.conf" <<CONF
 CgroupPlugin=cgroup/v1
 ConstrainCores=no
@@ -87,26 +109,37 @@ ConstrainRAMSpace=no
 CONF
 export SLURM_CONF=$dir/slurm.conf
 start slurmctld -D -i
-start slurmd -D -N n1
-start slurmd -D -N n2
-up() { [ "$(sinfo --noheader --states=idle --format=%D)" = 2 ]; }
+for ((node = 1; node <= nodes; node++)); do
+    start slurmd -D -N "n$node"
+done
+up() { [ "$(sinfo --noheader --states=idle --format=%D)" = "$nodes" ]; }
 until_so "Slurm" up
-echo "slurm $(sinfo --version | cut -d' ' -f2) with 2 nodes"
+echo "slurm $(sinfo --version | cut -d' ' -f2), nodes: $nodes"
 
 cd "$dir/work"
 export PATH=$dir/bin:$PATH
 # A node's own places.
 export STANDFAST_AGENT_DIR=$dir/agent
+# Open MPI takes nodes of one host name for one node and crashes in its shared memory.
+export OMPI_MCA_pml=ob1 OMPI_MCA_btl=tcp,self OMPI_MCA_btl_tcp_if_include=lo
+export OMPI_MCA_mpi_yield_when_idle=1
 if [ "${SCRIPT:-}" = nodes.sbatch ]; then
     export STANDFAST_STORE=$dir/disk/{node}
 fi
-job=$(sbatch --parsable --nodes=1 --ntasks=1 --ntasks-per-node=1 --time=1 --signal=B:USR1@20 \
-    --output=slurm-out "$here/${SCRIPT:-shared.sbatch}" "$@")
+job=$(sbatch --parsable --nodes="$nodes" --ntasks=$((nodes * tasks)) --ntasks-per-node="$tasks" \
+    --time=1 --signal=B:USR1@20 --output=slurm-out "$here/${SCRIPT:-shared.sbatch}" on-node "$@")
 echo "job $job is submitted, with one minute"
 # Slurm lets requeued jobs wait for two minutes, for the sake of epilogues; a few seconds do here.
 ended() {
-    ((SECONDS % 5)) || scontrol update JobId="$job" StartTime=now || true
-    scontrol show job "$job" | grep -Eq "JobState=(COMPLETED|FAILED|TIMEOUT|CANCELLED|NODE_FAIL)"
+    local state
+    state=$(scontrol show job "$job")
+    if grep -q "JobState=PENDING" <<<"$state" && grep -q "Restarts=[1-9]" <<<"$state"; then
+        if [ "${LOSE:-}" ] && grep -q "Restarts=1" <<<"$state"; then
+            rm -rf "$dir/disk/n$nodes"
+        fi
+        ((SECONDS % 5)) || scontrol update JobId="$job" StartTime=now || true
+    fi
+    grep -Eq "JobState=(COMPLETED|FAILED|TIMEOUT|CANCELLED|NODE_FAIL)" <<<"$state"
 }
 until_so "the end" ended
 cat slurm-out

@@ -9,6 +9,7 @@ use anyhow::Context;
 use super::life::{Life, Word};
 use super::plan::Dice;
 use super::proxy::Mood;
+use super::stage::Stage;
 use super::world::World;
 
 /// Something that happens.
@@ -29,6 +30,25 @@ pub(super) enum When {
     Word(Word, usize, Duration),
     /// So long after the processes were started, whatever they have come to.
     Early(Duration),
+    /// So many acts into a stage, with whoever does the last one held for so long before it.
+    Stage(Stage, usize, Duration),
+}
+
+impl When {
+    /// Whether it is meant for a job that has not come back yet.
+    pub(super) fn is_early(&self) -> bool {
+        matches!(self, When::Early(_) | When::Stage(Stage::Recovery, ..))
+    }
+}
+
+/// A fault that has happened.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Struck {
+    pub(super) kind: &'static str,
+    /// What the job was at.
+    pub(super) stage: Stage,
+    /// Whether one of its processes was held there.
+    pub(super) held: bool,
 }
 
 /// What happens; nodes and ranks by number.
@@ -121,20 +141,53 @@ impl Kind {
 }
 
 impl Fault {
-    /// Lets the job run until the fault is due, and strikes. Returns what the job was at.
-    pub(super) fn strike(&self, world: &World, life: &mut Life) -> anyhow::Result<Word> {
-        match self.when {
-            When::After(time) | When::Early(time) => life.run_until(Instant::now() + time),
+    /// Lets the job run until the fault is due, and strikes.
+    pub(super) fn strike(&self, world: &World, life: &mut Life) -> anyhow::Result<Struck> {
+        let held = self.wait(world, life);
+        let gate = world.gate();
+        let kind = self.kind.name();
+        let struck = match self.when {
+            When::Stage(stage, ..) if held && gate.is_holding() => {
+                Struck { kind, stage, held: true }
+            }
+            _ => Struck { kind, stage: gate.seen(), held: false },
+        };
+        self.happen(world, life)?;
+        if !self.outlasts() {
+            gate.open();
+        }
+        Ok(struck)
+    }
+
+    /// Whether an agent that is held, and outlives the ranks, stays so while the next ones start: what
+    /// it does late must not harm them.
+    fn outlasts(&self) -> bool {
+        matches!(self.kind, Kind::Ranks) && Dice::new(self.dice).one_in(2)
+    }
+
+    /// Lets the job run until the fault is due; whether somebody is held then.
+    fn wait(&self, world: &World, life: &mut Life) -> bool {
+        let (held, then) = match self.when {
+            When::After(time) | When::Early(time) => (false, time),
             When::Word(word, times, then) => {
                 life.run_until_told(word, times);
-                life.run_until(Instant::now() + then);
+                (false, then)
             }
-        }
-        let at = life.at();
+            When::Stage(stage, acts, then) => {
+                (world.is_watched() && life.run_until_held(stage, acts), then)
+            }
+        };
+        life.run_until(Instant::now() + then);
+        held
+    }
+
+    /// Does it. Whoever is held goes on as soon as there is something to go on with.
+    fn happen(&self, world: &World, life: &mut Life) -> anyhow::Result<()> {
         match self.kind {
             Kind::Agent(node) => world.kill_agent(node),
             Kind::Full(node, time) => {
                 let full = world.disks().fill(node);
+                world.gate().open();
                 life.run_until(Instant::now() + time);
                 drop(full);
             }
@@ -142,17 +195,20 @@ impl Fault {
             Kind::Messages(most) => world.set_delay(most)?,
             Kind::Storage(mood, time) => {
                 world.set_mood(mood);
+                world.gate().open();
                 life.run_until(Instant::now() + time);
                 world.set_mood(Mood::Well);
             }
             Kind::Rank(rank) => {
                 life.kill(&[rank])?;
+                world.gate().open();
                 self.leave_alone(life)?;
             }
             Kind::Ranks => life.end()?,
             Kind::Node(node) => {
                 world.kill_agent(node);
                 life.kill(&world.ranks_of(node))?;
+                world.gate().open();
                 self.leave_alone(life)?;
             }
             Kind::Power => {
@@ -173,14 +229,14 @@ impl Fault {
                 damage(&world.store(node), &mut Dice::new(self.dice))?;
             }
         }
-        Ok(at)
+        Ok(())
     }
 
     /// Lets the other ranks find out by themselves that some are gone, or kills them a little later,
     /// as a launcher does.
     fn leave_alone(&self, life: &mut Life) -> anyhow::Result<()> {
         let mut dice = Dice::new(self.dice);
-        if dice.one_in(4) {
+        if dice.one_in(4) && life.have_met() {
             life.wait_for_end()?;
         } else {
             life.run_until(Instant::now() + Duration::from_micros(dice.below(60_000)));
@@ -248,6 +304,9 @@ impl fmt::Display for Fault {
                 write!(f, " {} us after {word:?} for the {times}. time", then.as_micros())
             }
             When::Early(time) => write!(f, " {} ms after the start", time.as_millis()),
+            When::Stage(stage, acts, then) => {
+                write!(f, " {} us into act {acts} of {}", then.as_micros(), stage.name())
+            }
         }
     }
 }

@@ -2,21 +2,26 @@
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
 
+use super::gate::Gate;
+use super::stage::Stage;
+use super::watch::watch;
+
 /// No life takes this long to begin or to end.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How long a word is waited for that may never come: no ring, no room.
 const WORD_MAX: Duration = Duration::from_millis(1500);
+/// How long a stage is waited for.
+const STAGE_MAX: Duration = Duration::from_millis(2500);
 
-/// What a rank tells, and so what it is at.
+/// What a rank tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Word {
-    /// Nothing yet: it opens stores, recovers, restarts.
-    Started,
     /// It has come back.
     Begins,
     /// A checkpoint is asked for.
@@ -41,15 +46,12 @@ impl Word {
         })
     }
 
-    /// What the job does after it has told this.
-    pub(super) fn what(self) -> &'static str {
+    /// What the rank does after it has told this, if that is known.
+    fn stage(self) -> Option<Stage> {
         match self {
-            Word::Started => "recovery",
-            Word::Begins => "computation",
-            Word::Begun => "capture",
-            Word::Taken => "pack, encode, commit",
-            Word::Local => "prune, ring",
-            Word::Ring => "drain",
+            Word::Begun => Some(Stage::Capture),
+            Word::Taken => Some(Stage::Pack),
+            Word::Begins | Word::Local | Word::Ring => None,
         }
     }
 }
@@ -67,13 +69,16 @@ pub(super) struct Life {
     ranks: Vec<Child>,
     lines: Receiver<(usize, String)>,
     heard: Heard,
-    /// What was told last, by whomever.
-    at: Word,
+    gate: Arc<Gate>,
+    /// How many ranks have found all others.
+    met: usize,
     /// Where every rank has come back to.
     came_back: Vec<Option<u64>>,
     /// What ranks have said of checkpoints that they could not use.
     remarks: Vec<String>,
     failed: Option<String>,
+    /// Memory that came back with other bytes.
+    wrong: Option<String>,
     /// Holds the ranks' sockets.
     _meeting: tempfile::TempDir,
 }
@@ -83,6 +88,7 @@ impl Life {
     pub(super) fn start(
         commands: Vec<Command>,
         meeting: tempfile::TempDir,
+        gate: &Arc<Gate>,
     ) -> anyhow::Result<Self> {
         let (sender, lines) = channel();
         let came_back = vec![None; commands.len()];
@@ -90,19 +96,23 @@ impl Life {
             ranks: Vec::new(),
             lines,
             heard: Heard::default(),
-            at: Word::Started,
+            gate: Arc::clone(gate),
+            met: 0,
             came_back,
             remarks: Vec::new(),
             failed: None,
+            wrong: None,
             _meeting: meeting,
         };
+        gate.starts();
         for (rank, mut command) in commands.into_iter().enumerate() {
             command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
             let mut child = command.spawn().context("starting a rank")?;
             let out = child.stdout.take().context("its output is a pipe");
+            let pid = child.id();
             // From here on it is killed with the others.
             life.ranks.push(child);
-            listen(rank, out?, sender.clone());
+            listen((rank, pid), out?, sender.clone(), Arc::clone(gate));
         }
         Ok(life)
     }
@@ -133,21 +143,28 @@ impl Life {
     }
 
     fn hear(&mut self, rank: usize, line: &str) {
+        self.met += usize::from(line == "met");
         let Some((word, rest)) = line.split_once(' ') else { return };
         match word {
+            "wrong" => self.wrong = Some(format!("rank {rank}: {rest}")),
             "fails" => self.failed = Some(format!("rank {rank}: {rest}")),
             "remark" if rank == 0 => self.remarks.push(rest.to_owned()),
             _ => {}
         }
         let (Some(word), Ok(step)) = (Word::parse(word), rest.parse()) else { return };
-        self.at = word;
+        word.stage().into_iter().for_each(|stage| self.gate.told(stage));
         let heard = &mut self.heard;
         match word {
-            Word::Begins => self.came_back[rank] = Some(step),
+            Word::Begins => {
+                self.came_back[rank] = Some(step);
+                if self.came_back.iter().all(Option::is_some) {
+                    self.gate.begins();
+                }
+            }
             Word::Begun => heard.begun = heard.begun.max(step),
             Word::Local => heard.local = heard.local.max(step),
             Word::Ring => heard.ring = heard.ring.max(step),
-            Word::Started | Word::Taken => {}
+            Word::Taken => {}
         }
     }
 
@@ -172,6 +189,24 @@ impl Life {
             told +=
                 usize::from(line.split_once(' ').and_then(|one| Word::parse(one.0)) == Some(word));
         }
+    }
+
+    /// Lets it run until somebody is held in a stage, after so many acts of it. Says so, or that it
+    /// does not come to it: a job that has come back recovers no more.
+    pub(super) fn run_until_held(&mut self, stage: Stage, acts: usize) -> bool {
+        let until = Instant::now() + STAGE_MAX;
+        self.gate.aim(stage, acts);
+        while Instant::now() < until && !self.gate.is_holding() {
+            match self.lines.recv_timeout(Duration::from_micros(500)) {
+                Ok((rank, line)) => self.hear(rank, &line),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            if stage == Stage::Recovery && self.came_back().is_some() {
+                break;
+            }
+        }
+        self.gate.is_holding()
     }
 
     /// Kills some ranks.
@@ -213,12 +248,19 @@ impl Life {
         }
     }
 
+    /// Whether all ranks have found each other: only then can one miss another. Before, that is for who
+    /// has started them.
+    pub(super) fn have_met(&self) -> bool {
+        self.met == self.ranks.len()
+    }
+
     pub(super) fn heard(&self) -> Heard {
         self.heard
     }
 
-    pub(super) fn at(&self) -> Word {
-        self.at
+    /// Whether some memory came back with other bytes, and where.
+    pub(super) fn wrong(&self) -> Option<&str> {
+        self.wrong.as_deref()
     }
 
     pub(super) fn remarks(&self) -> &[String] {
@@ -235,9 +277,19 @@ impl Drop for Life {
     }
 }
 
-fn listen(rank: usize, out: ChildStdout, sender: Sender<(usize, String)>) {
+fn listen(
+    (rank, pid): (usize, u32),
+    out: ChildStdout,
+    sender: Sender<(usize, String)>,
+    gate: Arc<Gate>,
+) {
     std::thread::spawn(move || {
         for line in BufReader::new(out).lines().map_while(Result::ok) {
+            if let Some(listener) = line.strip_prefix("watch ") {
+                // One that was killed needs nobody.
+                let _ = listener.parse().map(|listener| watch(pid, listener, &gate));
+                continue;
+            }
             if sender.send((rank, line)).is_err() {
                 break;
             }

@@ -3,23 +3,30 @@
 //! ```text
 //! seed -> Plan (nodes, ranks, disks, settings, faults)
 //! life: processes start -> restart -> every byte compared -> checkpoints, with what was promised
-//! faults: disturbances that a life goes on with, and one that ends it, at random instants of it
+//! faults: disturbances that a life goes on with, and one that ends it, at random instants of it or of
+//! a stage drawn from the seed
 //! afterwards the next life must begin where it was promised, or later
 //! ```
 //! What a fault leaves standing is worked out from the levels that a checkpoint was said to have
 //! reached: a kill keeps local ones, a lost disk those on the ring, the loss of all disks those in
 //! global storage ([`promise`]). A checkpoint that nobody promised may be there or not, but never be
 //! wrong.
+//!
+//! Half of the faults aim at a stage: the campaign sees what the processes are about to do with files and
+//! objects ([`watch`], [`proxy`]) and holds one of them there until the fault has struck ([`gate`]).
 
 mod disk;
 mod fault;
+mod gate;
 pub(crate) mod global;
 mod life;
 mod plan;
 mod promise;
 mod proxy;
 pub(crate) mod rank;
+mod stage;
 mod tally;
+mod watch;
 mod world;
 
 use std::path::PathBuf;
@@ -30,7 +37,7 @@ use std::time::Instant;
 use anyhow::{anyhow, bail};
 
 use disk::{Disks, Medium};
-use fault::{Fault, When};
+use fault::Fault;
 use life::Life;
 use plan::Plan;
 use promise::Promise;
@@ -87,6 +94,11 @@ fn campaign(args: &Args) -> anyhow::Result<Tally> {
         bail!("no disk can lose its power here: that needs xfs and the right to mount");
     }
     let common = Common::prepare(&args.dir, !args.no_s3)?;
+    if !common.is_watched() {
+        eprintln!(
+            "processes cannot be watched here: faults come at any time instead of in a stage"
+        );
+    }
     let (next, tally) = (AtomicU64::new(0), Mutex::new(Tally::default()));
     let began = Instant::now();
     let work = || -> anyhow::Result<()> {
@@ -143,13 +155,15 @@ fn live(
 ) -> anyhow::Result<()> {
     let mut life = world.start()?;
     course.lives += 1;
-    let is_early = faults.iter().any(|fault| matches!(fault.when, When::Early(_)));
+    let is_early = faults.iter().any(|fault| fault.when.is_early());
     if !is_early && !begin(world, &mut life, promise)? {
         return Ok(());
     }
     for fault in faults {
-        let at = fault.strike(world, &mut life)?;
-        course.faults.push((fault.kind.name(), at.what()));
+        course.faults.push(fault.strike(world, &mut life)?);
+    }
+    if let Some(what) = life.wrong() {
+        bail!("it came back wrong: {what}");
     }
     if let Some(step) = life.came_back().filter(|_| is_early) {
         promise.kept_by(step?).map_err(|why| anyhow!(why))?;
@@ -190,6 +204,9 @@ fn begin(world: &World<'_>, life: &mut Life, promise: &mut Promise) -> anyhow::R
 
 #[cfg(test)]
 mod tests {
+    use super::fault::When;
+    use super::life::Word;
+    use super::stage::Stage;
     use super::*;
 
     #[test]
@@ -207,5 +224,18 @@ mod tests {
             .map(|fault| std::mem::discriminant(&fault.kind))
             .collect();
         assert_eq!(drawn.len(), 12);
+    }
+
+    #[test]
+    fn every_stage_is_aimed_at() {
+        let aimed: std::collections::BTreeSet<_> = (0..100)
+            .flat_map(|seed| Plan::of(seed).faults)
+            .filter_map(|fault| match fault.when {
+                When::Stage(stage, ..) => Some(stage),
+                When::Word(Word::Begun, ..) => Some(Stage::Capture),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(aimed.len(), 7, "{aimed:?}");
     }
 }

@@ -7,6 +7,7 @@ use super::disk::Medium;
 use super::fault::{Fault, Kind, When};
 use super::life::Word;
 use super::proxy::Mood;
+use super::stage::Stage;
 
 /// Numbers drawn from a seed.
 pub(super) struct Dice(u64);
@@ -70,22 +71,25 @@ impl Plan {
         let node_of = (0..nodes).flat_map(|node| vec![node; 1 + dice.below(2) as usize]).collect();
         let medium = if dice.one_in(3) { Medium::Xfs } else { Medium::Memory };
         let ring = nodes > 1 && !dice.one_in(4);
-        let global = dice.pick(&[Global::None, Global::None, Global::Directory, Global::Objects]);
+        let global = dice.pick(&[Global::None, Global::Directory, Global::Objects]);
         // Only agents carry checkpoints to global storage by themselves.
         let write = match global {
             Global::None => dice.pick(&["pool", "wag-dbi"]),
             Global::Directory | Global::Objects => "wag-dbi",
         };
+        let keep_global = dice.below(3);
         let settings = vec![
             ("capture", dice.pick(&["stop", "stop", "cow"]).to_owned()),
             ("write", write.to_owned()),
             ("codec", dice.pick(&["lz4", "zstd", "none", "auto"]).to_owned()),
             ("mode", dice.pick(&["all", "all", "collective", "local", "incremental"]).to_owned()),
             ("restart", dice.pick(&["eager", "eager", "lazy"]).to_owned()),
-            ("keep", (2 + dice.below(3)).to_string()),
+            // Few, so that most checkpoints are followed by pruning.
+            ("keep", (1 + dice.below(3)).to_string()),
+            ("keep_global", keep_global.to_string()),
             ("ring", if ring { "auto" } else { "off" }.to_owned()),
         ];
-        let place = Place { nodes, ranks: Vec::len(&node_of), global };
+        let place = Place { nodes, ranks: Vec::len(&node_of), ring, global };
         let faults = (0..3 + dice.below(3)).flat_map(|_| place.life(&mut dice)).collect();
         Self { seed, nodes, node_of, medium, settings, global, faults }
     }
@@ -95,21 +99,22 @@ impl Plan {
 struct Place {
     nodes: usize,
     ranks: usize,
+    ring: bool,
     global: Global,
 }
 
 impl Place {
     /// What happens in one life: some disturbances, and its end.
     fn life(&self, dice: &mut Dice) -> Vec<Fault> {
+        let is_early = dice.one_in(4);
+        let when = |dice: &mut Dice| if is_early { early(dice) } else { self.instant(dice) };
         let mut faults: Vec<Fault> = (0..dice.below(3))
-            .map(|_| Fault { kind: self.disturbance(dice), when: instant(dice), dice: dice.next() })
+            .map(|_| {
+                let kind = self.disturbance(dice, is_early);
+                Fault { kind, when: when(dice), dice: dice.next() }
+            })
             .collect();
-        // A life that is meant to end while it begins is not disturbed before.
-        let when = match faults.is_empty() && dice.one_in(3) {
-            true => When::Early(dice.millis(500)),
-            false => instant(dice),
-        };
-        faults.push(Fault { kind: self.end(dice), when, dice: dice.next() });
+        faults.push(Fault { kind: self.end(dice), when: when(dice), dice: dice.next() });
         faults
     }
 
@@ -130,15 +135,54 @@ impl Place {
         }
     }
 
-    fn disturbance(&self, dice: &mut Dice) -> Kind {
+    /// `is_early`: of a job that comes back. Global storage is left alone then: without an answer
+    /// from there a restart rightly makes do with what the nodes have.
+    fn disturbance(&self, dice: &mut Dice, is_early: bool) -> Kind {
         let (node, time) = (self.node(dice), dice.millis(250));
-        match dice.below(if self.global == Global::Objects { 9 } else { 6 }) {
+        match dice.below(if self.global == Global::Objects && !is_early { 9 } else { 6 }) {
             0 | 1 => Kind::Agent(node),
             2 | 3 => Kind::Full(node, time),
             4 => Kind::Clock(self.wrong_clock(dice)),
             5 => Kind::Messages(dice.millis(6)),
             _ => Kind::Storage(dice.pick(&[Mood::Slow, Mood::Busy, Mood::Broken]), time),
         }
+    }
+
+    /// An instant of a running job: any, just after something was told, or in some stage.
+    fn instant(&self, dice: &mut Dice) -> When {
+        match dice.below(4) {
+            0 => When::After(dice.millis(350)),
+            1 => {
+                let word = dice.pick(&[Word::Begun, Word::Taken, Word::Local, Word::Ring]);
+                When::Word(word, 1 + dice.below(4) as usize, dice.millis(6))
+            }
+            _ => match dice.pick(&self.stages()) {
+                // No file is touched: only the rank's word tells.
+                Stage::Capture => {
+                    When::Word(Word::Begun, 1 + dice.below(8) as usize, dice.millis(1))
+                }
+                stage => {
+                    // What a few checkpoints have of it.
+                    let acts = match stage {
+                        Stage::Drain | Stage::Pack => 5,
+                        _ => 12,
+                    };
+                    When::Stage(stage, 1 + dice.below(acts) as usize, dice.millis(4))
+                }
+            },
+        }
+    }
+
+    /// The stages that the job passes when it runs; one that is waited for longer counts twice.
+    fn stages(&self) -> Vec<Stage> {
+        let mut stages = vec![Stage::Capture, Stage::Pack, Stage::Commit, Stage::Prune];
+        if self.ring {
+            stages.extend([Stage::Encode; 2]);
+        }
+        if self.global != Global::None {
+            stages.extend([Stage::Drain; 2]);
+        }
+        stages
     }
 
     /// Seconds by which a clock jumps; S3 servers refuse whoever is minutes off.
@@ -151,14 +195,11 @@ impl Place {
     }
 }
 
-/// An instant of a running job: any, or just after something was told.
-fn instant(dice: &mut Dice) -> When {
-    match dice.one_in(2) {
-        true => When::After(dice.millis(350)),
-        false => {
-            let word = dice.pick(&[Word::Begun, Word::Taken, Word::Local, Word::Ring]);
-            When::Word(word, 1 + dice.below(4) as usize, dice.millis(6))
-        }
+/// An instant of a job that comes back: any, or when it does something.
+fn early(dice: &mut Dice) -> When {
+    match dice.one_in(3) {
+        true => When::Early(dice.millis(150)),
+        false => When::Stage(Stage::Recovery, 1 + dice.below(40) as usize, dice.millis(4)),
     }
 }
 

@@ -4,13 +4,16 @@
 //! ranks, agents -> this port -> mood? -> the server's port
 //! ```
 //! What is under way when the mood changes is met by it, too: connections are looked at between
-//! pieces of what they carry.
+//! pieces of what they carry. Requests pass the job's [`Gate`].
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::Duration;
+
+use super::gate::Gate;
+use super::stage::request;
 
 /// Bytes that pass between two looks at the mood.
 const PIECE: usize = 16 << 10;
@@ -41,18 +44,19 @@ pub(super) struct Proxy {
 
 impl Proxy {
     /// Opens a way to a port of this machine.
-    pub(super) fn open(to: u16) -> anyhow::Result<Self> {
+    pub(super) fn open(to: u16, gate: &Arc<Gate>) -> anyhow::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let port = listener.local_addr()?.port();
         let (mood, over) = (Arc::new(AtomicU8::new(0)), Arc::new(AtomicBool::new(false)));
+        let gate = Arc::clone(gate);
         let proxy = Self { port, mood: Arc::clone(&mood), over: Arc::clone(&over) };
         std::thread::spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
                 if over.load(Ordering::SeqCst) {
                     return;
                 }
-                let mood = Arc::clone(&mood);
-                std::thread::spawn(move || serve(client, to, &mood));
+                let (mood, gate) = (Arc::clone(&mood), Arc::clone(&gate));
+                std::thread::spawn(move || serve(client, to, &mood, &gate));
             }
         });
         Ok(proxy)
@@ -80,7 +84,7 @@ fn is(mood: &AtomicU8, wanted: Mood) -> bool {
     mood.load(Ordering::SeqCst) == wanted as u8
 }
 
-fn serve(mut client: TcpStream, to: u16, mood: &Arc<AtomicU8>) {
+fn serve(mut client: TcpStream, to: u16, mood: &Arc<AtomicU8>, gate: &Gate) {
     if is(mood, Mood::Broken) {
         return;
     }
@@ -95,16 +99,21 @@ fn serve(mut client: TcpStream, to: u16, mood: &Arc<AtomicU8>) {
     let ends = (client.try_clone(), server.try_clone());
     let (Ok(client_too), Ok(server_too)) = ends else { return };
     let back = Arc::clone(mood);
-    let answering = std::thread::spawn(move || carry(server_too, client_too, &back));
-    carry(client, server, mood);
+    let answering = std::thread::spawn(move || carry(server_too, client_too, &back, |_| {}));
+    carry(client, server, mood, |piece| {
+        if let Some((act, path)) = request(piece) {
+            gate.pass_request(act, path);
+        }
+    });
     // It ends as its streams do.
     let _ = answering.join();
 }
 
 /// Carries bytes one way until either end, or the mood, is against it.
-fn carry(mut from: TcpStream, mut to: TcpStream, mood: &AtomicU8) {
+fn carry(mut from: TcpStream, mut to: TcpStream, mood: &AtomicU8, look: impl Fn(&[u8])) {
     let mut piece = vec![0; PIECE];
     while let Ok(bytes @ 1..) = from.read(&mut piece) {
+        look(&piece[..bytes]);
         if is(mood, Mood::Busy) || is(mood, Mood::Broken) {
             break;
         }

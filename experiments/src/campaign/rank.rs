@@ -1,8 +1,8 @@
 //! What one rank does; started by the campaign, not by people.
 //!
-//! Prints: `begins STEP` when it has come back and every byte is right, or `fails WHY`, and `remark
-//! WHY` for what it passed over; then `begun STEP`, `taken STEP`, `local STEP`, `ring STEP` as it is
-//! told that a checkpoint has got so far.
+//! Prints: `met` when all ranks have found each other; `begins STEP` when it has come back and every byte
+//! is right, `wrong WHY` where one is not, or `fails WHY`, and `remark WHY` for what it passed over; then
+//! `begun STEP`, `taken STEP`, `local STEP`, `ring STEP` as it is told that a checkpoint has got so far.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -79,6 +79,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 
 fn live(args: &Args) -> anyhow::Result<()> {
     let comm = Processes::meet(&args.meeting, args.rank, args.ranks)?;
+    say(format_args!("met"));
     slow_down(args, &comm);
     let pairs = args.settings.iter().filter_map(|text| text.split_once('='));
     let pairs: Vec<(String, String)> =
@@ -136,6 +137,9 @@ fn come_back(
         .iter()
         .enumerate()
         .position(|(at, value)| step > 0 && *value != word(args.seed, rank, step, at));
+    if let Some(at) = wrong {
+        say(format_args!("wrong step {step} at word {at}"));
+    }
     comm.barrier()?;
     match wrong {
         Some(at) => bail!("step {step} came back wrong at word {at}"),

@@ -5,14 +5,15 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use super::Args;
+use super::fault::Struck;
 use super::plan::Plan;
+use super::stage::Stage;
 
 /// What one job went through.
 #[derive(Default)]
 pub(super) struct Course {
     pub(super) lives: usize,
-    /// What happened, and what the job was at.
-    pub(super) faults: Vec<(&'static str, &'static str)>,
+    pub(super) faults: Vec<Struck>,
     /// Ends after which something had been promised.
     pub(super) promised: usize,
     pub(super) findings: Vec<String>,
@@ -28,7 +29,15 @@ pub(super) struct Tally {
     wrong: usize,
     pub(super) seconds: u64,
     by_kind: BTreeMap<&'static str, usize>,
-    by_instant: BTreeMap<&'static str, usize>,
+    by_stage: BTreeMap<Stage, ByStage>,
+}
+
+/// Faults in one stage.
+#[derive(Clone, Copy, Default)]
+struct ByStage {
+    faults: usize,
+    /// Those that struck while a process was held there.
+    held: usize,
 }
 
 impl Course {
@@ -64,20 +73,24 @@ impl Tally {
         self.faults += course.faults.len();
         self.promised += course.promised;
         self.wrong += usize::from(!course.findings.is_empty());
-        for (kind, instant) in &course.faults {
+        for Struck { kind, stage, held } in &course.faults {
             *self.by_kind.entry(kind).or_default() += 1;
-            *self.by_instant.entry(instant).or_default() += 1;
+            let by_stage = self.by_stage.entry(*stage).or_default();
+            by_stage.faults += 1;
+            by_stage.held += usize::from(*held);
         }
     }
 
     pub(super) fn tell(&self, args: &Args) {
-        let Self { jobs, lives, faults, promised, wrong, seconds, by_kind, by_instant } = self;
+        let Self { jobs, lives, faults, promised, wrong, seconds, by_kind, by_stage: _ } = self;
         if args.json {
             println!(
                 "{}",
                 json!({ "type": "campaign", "jobs": jobs, "first_seed": args.seed, "lives": lives,
                         "faults": faults, "promised": promised, "wrong": wrong,
-                        "seconds": seconds, "by_kind": by_kind, "by_instant": by_instant })
+                        "seconds": seconds, "by_kind": by_kind,
+                        "by_stage": self.counts(|by_stage| by_stage.faults),
+                        "held_by_stage": self.counts(|by_stage| by_stage.held) })
             );
             return;
         }
@@ -86,9 +99,15 @@ impl Tally {
             counts.collect::<Vec<_>>().join(", ")
         };
         println!("faults:   {}", list(by_kind));
-        println!("during:   {}", list(by_instant));
+        println!("during:   {}", list(&self.counts(|by_stage| by_stage.faults)));
+        println!("held at:  {}", list(&self.counts(|by_stage| by_stage.held)));
         println!(
             "{jobs} jobs, {lives} lives, {faults} faults, something was promised before {promised} ends; {wrong} jobs went wrong; {seconds} s"
         );
+    }
+    /// A number for every stage.
+    fn counts(&self, of: impl Fn(ByStage) -> usize) -> BTreeMap<&'static str, usize> {
+        let count = |stage| of(self.by_stage.get(&stage).copied().unwrap_or_default());
+        Stage::ALL.into_iter().map(|stage| (stage.name(), count(stage))).collect()
     }
 }

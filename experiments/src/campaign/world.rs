@@ -1,8 +1,10 @@
 //! The surroundings of a job: disks and agents of its nodes, clocks, messages, global storage.
 
 use std::cell::Cell;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -11,10 +13,12 @@ use standfast_agent::Place;
 use standfast_testkit::S3Server;
 
 use super::disk::Disks;
+use super::gate::Gate;
 use super::life::Life;
 use super::plan::{Global, Plan};
 use super::proxy::{Mood, Proxy};
 use super::rank::Bug;
+use super::watch::watch;
 
 const LAZY: (&str, &str) = ("restart", "lazy");
 
@@ -24,6 +28,8 @@ pub(super) struct World<'a> {
     /// Goes before the directory it lies in.
     disks: Disks,
     objects: Option<Objects<'a>>,
+    gate: Arc<Gate>,
+    is_watched: bool,
     plant: Option<Bug>,
     /// How often everything has begun anew.
     beginnings: Cell<u32>,
@@ -43,6 +49,8 @@ struct Objects<'a> {
 pub(super) struct Common {
     /// Loaded into every process.
     around: PathBuf,
+    /// Whether one can see what processes do.
+    is_watched: bool,
     server: Option<S3Server>,
     _dir: tempfile::TempDir,
 }
@@ -53,8 +61,14 @@ impl Common {
         let own = tempfile::Builder::new().prefix("campaign-").tempdir_in(dir)?;
         let around = own.path().join("around.so");
         compile(&around)?;
+        let is_watched = can_watch(&around);
         let server = with_objects.then(|| S3Server::start(&own.path().join("s3"))).flatten();
-        Ok(Self { around, server, _dir: own })
+        Ok(Self { around, is_watched, server, _dir: own })
+    }
+
+    /// Whether faults can be aimed at stages.
+    pub(super) fn is_watched(&self) -> bool {
+        self.is_watched
     }
 }
 
@@ -68,16 +82,19 @@ impl<'a> World<'a> {
         let dir = tempfile::Builder::new().prefix("campaign-").tempdir_in(dir)?;
         std::fs::copy(&common.around, dir.path().join("around.so"))?;
         let disks = Disks::make(dir.path(), plan.nodes, plan.medium)?;
+        let gate = Arc::new(Gate::new());
         let server = common.server.as_ref().filter(|_| plan.global == Global::Objects);
         let objects = server.map(|server| -> anyhow::Result<_> {
             let name = dir.path().file_name().context("it has a name")?;
             let url = server.url(&name.to_string_lossy());
-            Ok(Objects { server, way: Proxy::open(server.port())?, url })
+            Ok(Objects { server, way: Proxy::open(server.port(), &gate)?, url })
         });
         let world = Self {
             plan,
             disks,
             objects: objects.transpose()?,
+            gate,
+            is_watched: common.is_watched,
             plant,
             beginnings: Cell::new(0),
             is_eager: Cell::new(false),
@@ -86,6 +103,15 @@ impl<'a> World<'a> {
         world.set_clock(0)?;
         world.set_delay(Duration::ZERO)?;
         Ok(world)
+    }
+
+    pub(super) fn gate(&self) -> &Gate {
+        &self.gate
+    }
+
+    /// Whether one can see what processes do.
+    pub(super) fn is_watched(&self) -> bool {
+        self.is_watched
     }
 
     pub(super) fn nodes(&self) -> usize {
@@ -165,7 +191,7 @@ impl<'a> World<'a> {
         let commands = (0..self.plan.node_of.len())
             .map(|rank| self.command(rank, meeting.path()))
             .collect::<anyhow::Result<Vec<Command>>>()?;
-        Life::start(commands, meeting)
+        Life::start(commands, meeting, &self.gate)
     }
 
     fn command(&self, rank: usize, meeting: &Path) -> anyhow::Result<Command> {
@@ -189,6 +215,9 @@ impl<'a> World<'a> {
         }
         command.env("LD_PRELOAD", self.dir.path().join("around.so"));
         command.env("CAMPAIGN_CLOCK", self.clock());
+        if self.is_watched {
+            command.env("CAMPAIGN_WATCHED", "1");
+        }
         if self.plant == Some(Bug::Unsynced) {
             command.env("CAMPAIGN_UNSYNCED", "1");
         }
@@ -287,8 +316,10 @@ impl Drop for World<'_> {
     }
 }
 
-/// A command that knows nothing of the settings around.
+/// A command that knows nothing of the settings around. Its errors come without the calls that led to
+/// them: to look those up takes a rank longer than it has to find out that another one is gone.
 fn clean(mut command: Command) -> Command {
+    command.env("RUST_LIB_BACKTRACE", "0");
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("STANDFAST_") {
             command.env_remove(name);
@@ -310,4 +341,24 @@ fn compile(around: &Path) -> anyhow::Result<()> {
         bail!("cc cannot compile what is loaded into every process");
     }
     Ok(())
+}
+
+/// Whether calls of a process can be seen here; that needs the right to look into it.
+fn can_watch(around: &Path) -> bool {
+    let mut command = Command::new("cat");
+    command.arg("/dev/null").env("LD_PRELOAD", around).env("CAMPAIGN_WATCHED", "1");
+    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+    let Ok(mut child) = child else { return false };
+    let mut said = String::new();
+    let out = child.stdout.as_mut().map(BufReader::new);
+    let told = out.is_some_and(|mut out| out.read_line(&mut said).is_ok());
+    let listener = said.trim().strip_prefix("watch ").and_then(|number| number.parse().ok());
+    let gate = Arc::new(Gate::new());
+    let watched =
+        told && listener.is_some_and(|listener| watch(child.id(), listener, &gate).is_ok());
+    if !watched {
+        // It would wait for ever.
+        let _ = child.kill();
+    }
+    child.wait().is_ok_and(|status| watched && status.success())
 }

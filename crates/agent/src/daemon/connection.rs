@@ -14,6 +14,7 @@ use serde_json::json;
 use standfast_format::Kind;
 
 use super::Shared;
+use super::arrivals::Arrival;
 use super::session::{Session, refused};
 use crate::error::{Error, Result};
 use crate::message::{Failure, PROTOCOL, Reply, Request};
@@ -80,7 +81,7 @@ struct Member {
 }
 
 /// Serves a connection to its end.
-pub(super) fn serve(shared: &Arc<Shared>, stream: UnixStream) {
+pub(super) fn serve(shared: &Arc<Shared>, stream: UnixStream, arrival: Option<Arrival>) {
     let own = rustix::process::geteuid();
     let peer = match wire::peer(&stream) {
         Ok(peer) if peer.uid == own => peer,
@@ -95,7 +96,7 @@ pub(super) fn serve(shared: &Arc<Shared>, stream: UnixStream) {
     let mut member = None;
     let mut willingly = false;
     let mut inbox = Inbox::new(stream);
-    let ended = converse(shared, &outbox, &mut inbox, &mut member, &mut willingly);
+    let ended = converse(shared, &outbox, (&mut inbox, arrival), &mut member, &mut willingly);
     if let Err(error) = ended {
         shared.log.event("connection", json!({ "why": error.to_string() }));
         let _ = outbox.send(&Reply::Refused(Failure::new(error.kind(), &error)));
@@ -116,11 +117,14 @@ pub(super) fn serve(shared: &Arc<Shared>, stream: UnixStream) {
 fn converse(
     shared: &Arc<Shared>,
     outbox: &Arc<Outbox>,
-    inbox: &mut Inbox,
+    (inbox, mut arrival): (&mut Inbox, Option<Arrival>),
     member: &mut Option<Member>,
     willingly: &mut bool,
 ) -> Result<()> {
     while let Some(request) = inbox.receive()? {
+        if !matches!(request, Request::Hello { .. } | Request::Begin(_)) {
+            drop(arrival.take());
+        }
         match (request, &*member) {
             (Request::Hello { protocol }, None) if protocol == PROTOCOL => {
                 outbox.send(&Reply::Welcome { protocol: PROTOCOL })?;
@@ -141,6 +145,7 @@ fn converse(
                 let session = shared.begin(*begin, lock)?;
                 let first = session.begin.ranks[0];
                 *member = Some(join(outbox, session, first)?);
+                drop(arrival.take());
             }
             (Request::Join { token, rank }, None) => {
                 *member = Some(join(outbox, shared.find(token)?, rank)?);
@@ -189,6 +194,11 @@ fn take(session: &Arc<Session>, rank: u32, request: Request) -> Result<()> {
 fn flush(shared: &Shared, store: &str) {
     loop {
         shared.sweep();
+        // First: what has left them is a session by now.
+        if shared.arrivals.have_dead() {
+            std::thread::sleep(FLUSH_TICK);
+            continue;
+        }
         let sessions = shared.of_store(store);
         let Some(waiting) = sessions.iter().find(|session| !session.is_alive()) else { return };
         waiting.wait_change(FLUSH_TICK);

@@ -9,6 +9,7 @@
 //! - One agent per directory: `agent.lock` is held as long as it lives.
 //! - It ends only when no commit runs. A drain that it interrupts the next agent goes on with.
 
+mod arrivals;
 mod commit;
 mod connection;
 mod drain;
@@ -37,6 +38,7 @@ use crate::error::{Error, Result};
 use crate::message::{Begin, Failure, Reply, Token};
 use crate::place::Place;
 use crate::status::Status;
+use arrivals::Arrivals;
 use drain::{Drains, Errand};
 use log::Log;
 use session::{Session, refused};
@@ -63,6 +65,7 @@ pub struct Daemon {
 struct Shared {
     sessions: Mutex<HashMap<Token, Arc<Session>>>,
     connections: AtomicUsize,
+    arrivals: Arc<Arrivals>,
     stopping: AtomicBool,
     started: Instant,
     beat: Mutex<Instant>,
@@ -89,6 +92,7 @@ impl Daemon {
         let shared = Arc::new(Shared {
             sessions: Mutex::default(),
             connections: AtomicUsize::new(0),
+            arrivals: Arc::default(),
             stopping: AtomicBool::new(false),
             started: Instant::now(),
             beat: Mutex::new(Instant::now()),
@@ -149,8 +153,10 @@ impl Daemon {
         let _ = stream.set_nonblocking(false);
         let shared = Arc::clone(&self.shared);
         shared.connections.fetch_add(1, Ordering::SeqCst);
+        let arrival = shared.arrivals.enter(&stream);
         let serve = move || {
-            let served = std::panic::AssertUnwindSafe(|| connection::serve(&shared, stream));
+            let served =
+                std::panic::AssertUnwindSafe(|| connection::serve(&shared, stream, arrival));
             if std::panic::catch_unwind(served).is_err() {
                 shared.log.event("panic", json!({}));
             }

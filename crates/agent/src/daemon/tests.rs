@@ -186,6 +186,19 @@ fn wrong_sessions_are_refused() {
 }
 
 #[test]
+fn a_flush_waits_for_a_session_whose_rank_dies_while_it_is_opened() {
+    let world = world();
+    for number in 0..20 {
+        let (store, lock) = store(world.dir.path());
+        let begin = Begin { token: Token([number; 16]), ..wanted(world.dir.path()) };
+        // What it sent along is the only one that holds the lock.
+        drop((Client::begin(&world.place, begin, &lock), lock));
+        crate::flush(&world.place, &wanted(world.dir.path()).store).unwrap();
+        drop(store.lock(Lock::Writer).unwrap());
+    }
+}
+
+#[test]
 fn hostile_units_and_images_harm_only_their_own_checkpoint() {
     let world = world();
     let (store, lock) = store(world.dir.path());
