@@ -1,42 +1,59 @@
-//! How long an object's writes are: whole chunks while the medium has work, shorter ones while it
-//! waits.
+//! How long an object's writes are: short ones first, then whole chunks, and shorter ones again
+//! while a medium waits for somebody slow.
 //!
-//! Why shorter ones: a medium that waits for a chunk to be full loses that time. Whoever compresses
-//! takes several milliseconds to fill one, at the start of every checkpoint, again at its end, and
-//! whenever compressing is the slower of both. Why not ever shorter: they grow with the object, so
-//! that its writes stay few and the last of them takes a small share of all.
+//! Why short ones first: until the first write is under way the medium has nothing to do. Four
+//! writes later they are as long as the medium likes them. Why shorter ones again: whoever compresses
+//! takes several milliseconds to fill a chunk; a medium that waits for it loses that time, above all
+//! at the end. They grow with the object, so that its writes stay few and the last of them takes a
+//! small share of all. Whoever fills a chunk in no time keeps to whole ones: every write costs
+//! processor time.
 //!
 //! Invariants:
 //! - Every size is a multiple of [`ALIGN`] where the whole chunk is, and at most the whole chunk.
+
+use std::time::Duration;
 
 use crate::aligned::ALIGN;
 
 /// The first write is so much shorter than a whole chunk.
 const FIRST_PART: usize = 8;
-/// A write that does not fill its chunk has so much of what was written before it.
+/// A write for which a medium waits has so much of what was written before it.
 const PART: u64 = 32;
+/// A chunk that is not full after this time is filled by somebody slow.
+const SLOW: Duration = Duration::from_millis(2);
 
 /// The sizes of one object's writes.
 #[derive(Clone, Copy, Debug)]
 pub struct WriteSizes {
+    first: usize,
+    now: usize,
     whole: usize,
 }
 
 impl WriteSizes {
     /// For chunks of so many bytes.
     pub fn new(whole: usize) -> Self {
-        Self { whole }
+        let first = (whole / FIRST_PART).next_multiple_of(ALIGN).min(whole);
+        Self { first, now: first, whole }
     }
 
-    /// How long the next write is to be, after so many bytes, on a medium that has nothing to do
-    /// or still has.
-    pub fn next(&self, written: u64, is_idle: bool) -> usize {
-        if !is_idle {
-            return self.whole;
+    /// How long the next write is to be.
+    pub fn now(&self) -> usize {
+        self.now
+    }
+
+    /// The same after so many bytes, of which the last ones have waited so long.
+    pub fn after(&self, written: u64, waited: Duration, is_idle: impl FnOnce() -> bool) -> usize {
+        if waited < SLOW || !is_idle() {
+            return self.now;
         }
-        let first = (self.whole / FIRST_PART).next_multiple_of(ALIGN);
         let part = usize::try_from(written / PART).unwrap_or(usize::MAX);
-        (part - part % ALIGN).max(first).min(self.whole)
+        (part - part % ALIGN).clamp(self.first, self.now)
+    }
+
+    /// It was handed over: the one after it is longer.
+    pub fn grow(&mut self) {
+        self.now = (2 * self.now).min(self.whole);
     }
 }
 
@@ -45,29 +62,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn writes_to_an_idle_medium_grow_with_the_object() {
-        let sizes = WriteSizes::new(2 << 20);
-        let (mut written, mut seen) = (0, Vec::new());
-        while written < 80 << 20 {
-            let next = sizes.next(written, true);
-            seen.push(next);
-            written += next as u64;
+    fn writes_grow_to_whole_chunks_and_stay_aligned() {
+        let mut sizes = WriteSizes::new(2 << 20);
+        let mut seen = Vec::new();
+        for _ in 0..6 {
+            seen.push(sizes.now() >> 10);
+            sizes.grow();
         }
-        assert_eq!(seen[0], 256 << 10);
-        assert!(seen.is_sorted() && seen.len() < 120, "{}", seen.len());
-        assert_eq!(seen.last(), Some(&(2 << 20)));
-    }
-
-    #[test]
-    fn every_size_is_aligned_and_at_most_a_chunk() {
+        assert_eq!(seen, [256, 512, 1024, 2048, 2048, 2048]);
         for whole in [ALIGN, 3 * ALIGN, 9 * ALIGN, 64 << 20] {
-            let sizes = WriteSizes::new(whole);
-            for written in [0, 1, 5000, 300_000, 1 << 30, u64::MAX] {
-                assert_eq!(sizes.next(written, false), whole);
-                let next = sizes.next(written, true);
-                assert!(next <= whole && next >= ALIGN && next.is_multiple_of(ALIGN), "{whole}");
+            let mut sizes = WriteSizes::new(whole);
+            for _ in 0..10 {
+                assert!(sizes.now() <= whole && sizes.now().is_multiple_of(ALIGN), "{whole}");
+                for written in [0, 5000, 300_000, 1 << 30, u64::MAX] {
+                    let short = sizes.after(written, SLOW, || true);
+                    assert!(short <= sizes.now() && short.is_multiple_of(ALIGN), "{whole}");
+                    assert_eq!(sizes.after(written, SLOW, || false), sizes.now());
+                    assert_eq!(sizes.after(written, Duration::ZERO, || true), sizes.now());
+                }
+                sizes.grow();
             }
-            assert_eq!(sizes.next(u64::MAX, true), whole);
+            assert_eq!(sizes.now(), whole);
+            assert_eq!(sizes.after(u64::MAX, SLOW, || true), whole);
+            assert!(sizes.after(0, SLOW, || true) <= whole.div_ceil(4).max(ALIGN));
         }
     }
 }

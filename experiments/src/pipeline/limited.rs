@@ -47,6 +47,7 @@ impl Store for Limited {
             held: Vec::new(),
             held_bytes: 0,
             submitted: 0,
+            waiting: None,
             unsettled: false,
             sizes: WriteSizes::new(CHUNK_BYTES),
             meter,
@@ -121,6 +122,8 @@ struct Writer {
     held: Vec<OwnedBytes>,
     held_bytes: usize,
     submitted: u64,
+    /// Since when the chunk's bytes wait.
+    waiting: Option<Instant>,
     /// Whether anything was handed over since it was last waited for.
     unsettled: bool,
     sizes: WriteSizes,
@@ -137,12 +140,10 @@ impl Writer {
         self.meter.started(bytes as u64);
         self.submitted += bytes as u64;
         self.unsettled = true;
+        self.waiting = None;
+        self.sizes.grow();
         let work = self.work.as_ref().expect("open until sealed");
         work.send(Work::Write(bytes, Instant::now(), held)).expect("the device runs until then");
-    }
-
-    fn next_write(&self) -> usize {
-        self.sizes.next(self.submitted, self.meter.is_idle())
     }
 
     fn flush(&mut self) {
@@ -160,7 +161,8 @@ impl ObjectWriter for Writer {
             self.flush();
         }
         while !bytes.is_empty() {
-            let limit = self.next_write();
+            let waited = self.waiting.get_or_insert_with(Instant::now).elapsed();
+            let limit = self.sizes.after(self.submitted, waited, || self.meter.is_idle());
             let (now, later) = bytes.split_at(bytes.len().min(limit.saturating_sub(self.filled)));
             self.chunk[self.filled..][..now.len()].copy_from_slice(now);
             self.filled += now.len();
@@ -178,7 +180,7 @@ impl ObjectWriter for Writer {
         }
         self.held_bytes += (*bytes).as_ref().len();
         self.held.push(bytes);
-        if self.held_bytes >= self.next_write() {
+        if self.held_bytes >= self.sizes.now() {
             self.flush();
         }
         Ok(())

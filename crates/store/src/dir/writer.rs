@@ -11,6 +11,7 @@
 //! and allocates block by block; into reserved space several go in parallel.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use standfast_format::Kind;
 
@@ -38,6 +39,8 @@ pub(super) struct DirWriter {
     gathered: Vec<OwnedBytes>,
     gathered_bytes: usize,
     submitted: u64,
+    /// Since when the chunk's bytes wait.
+    waiting: Option<Instant>,
     sizes: WriteSizes,
     reserve: Reserve,
     failed: Option<(Kind, String)>,
@@ -57,6 +60,7 @@ impl DirWriter {
             gathered: Vec::new(),
             gathered_bytes: 0,
             submitted: 0,
+            waiting: None,
             reserve: Reserve::new(size_hint),
             failed: None,
         }
@@ -102,9 +106,10 @@ impl DirWriter {
         Ok(())
     }
 
-    /// How long the next write is to be.
-    fn next_write(&self) -> usize {
-        self.sizes.next(self.submitted, self.flight.meter().is_idle())
+    /// How long the chunk's write is to be.
+    fn next_write(&mut self) -> usize {
+        let waited = self.waiting.get_or_insert_with(Instant::now).elapsed();
+        self.sizes.after(self.submitted, waited, || self.flight.meter().is_idle())
     }
 
     /// Submits what the chunk has of whole sectors; the rest moves to the next chunk.
@@ -140,7 +145,7 @@ impl DirWriter {
         }
         self.gathered_bytes += (*bytes).as_ref().len();
         self.gathered.push(bytes);
-        if self.gathered_bytes >= self.next_write().min(HELD_BYTES_MAX) {
+        if self.gathered_bytes >= self.sizes.now().min(HELD_BYTES_MAX) {
             self.submit_gathered();
         }
         Ok(())
@@ -168,6 +173,8 @@ impl DirWriter {
         self.reserve.ahead(part, offset, bytes as u64);
         self.threads.submit(part.file(), data, offset, &self.flight);
         self.submitted += counted as u64;
+        self.waiting = None;
+        self.sizes.grow();
     }
 
     fn landed(&self) -> Result<()> {
