@@ -45,7 +45,7 @@ until_so() { # what, command: waits for a minute or four
         if [ $SECONDS -gt $end ]; then
             echo "try: $what takes too long" >&2
             tail -n 30 "$dir"/log "$dir"/*.log >&2 || true
-            tail -n 100 "$dir"/work/slurm-out >&2 || true
+            tail -n 100 "$dir"/job/slurm-out >&2 || true
             exit 1
         fi
         sleep 0.3
@@ -57,7 +57,7 @@ free_port() {
 
 nodes=${NODES:-1}
 tasks=${TASKS:-1}
-mkdir -p "$dir"/{munge,state,work,bin}
+mkdir -p "$dir"/{munge,state,job,bin}
 # Nodes of one machine have one host name; the node's number tells them apart.
 cat >"$dir/bin/standfast" <<SH
 #!/bin/sh
@@ -116,7 +116,7 @@ up() { [ "$(sinfo --noheader --states=idle --format=%D)" = "$nodes" ]; }
 until_so "Slurm" up
 echo "slurm $(sinfo --version | cut -d' ' -f2), nodes: $nodes"
 
-cd "$dir/work"
+cd "$dir/job"
 export PATH=$dir/bin:$PATH
 # A node's own places.
 export STANDFAST_AGENT_DIR=$dir/agent
