@@ -241,6 +241,8 @@ macro_rules! kernel {
             pass: &$crate::kernel::Pass<'_, '_>,
             out: &mut [&mut [u8]],
         ) {
+            /// # Safety
+            /// As `rows`, which it calls.
             #[target_feature(enable = $features)]
             unsafe fn enabled<const R: usize>(
                 cells: &[$factor],
