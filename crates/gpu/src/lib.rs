@@ -29,6 +29,7 @@ mod accelerator;
 pub mod broker;
 pub mod deflate;
 mod device;
+mod encoder;
 pub mod erasure;
 mod error;
 pub mod float;

@@ -13,7 +13,8 @@ use std::ops::Range;
 use standfast_format::FilterKind;
 
 use crate::deflate::DeviceDeflate;
-use crate::device::{DeviceBuffer, DeviceSlice, Gpu, PinnedBuffer, Stream};
+use crate::device::{DeviceBuffer, Gpu, PinnedBuffer, Stream};
+use crate::encoder::DeviceEncoder;
 use crate::error::{Error, Result};
 use crate::float::{DeviceFloat, Element};
 use crate::lanes::{LANES, Move, copy_on_threads, in_turns};
@@ -143,7 +144,7 @@ struct Lane {
     stream: Stream,
     host_in: PinnedBuffer,
     input: DeviceBuffer,
-    work: Work,
+    encoder: DeviceEncoder,
     out: DeviceBuffer,
     host_out: PinnedBuffer,
     raw: Range<usize>,
@@ -159,7 +160,7 @@ impl Lane {
             stream: gpu.stream()?,
             host_in: gpu.pinned("a piece of input", piece_bytes)?,
             input: gpu.allocate("a piece of input", piece_bytes)?,
-            work: Work::new(gpu, codec, piece_bytes)?,
+            encoder: encoder(gpu, codec, piece_bytes)?,
             out: gpu.allocate("a compressed piece", out_bytes)?,
             host_out: gpu.pinned("a compressed piece", out_bytes)?,
             raw: 0..0,
@@ -180,13 +181,13 @@ impl Lane {
         // SAFETY: `run` waits for all lanes before the caller's memory can go away, and `host_in`
         // is written again only after `finish` waited.
         unsafe { self.stream.queue_upload(from, input)? };
-        self.work.queue_encode(&self.stream, input, self.out.slice())
+        self.encoder.queue_encode(&self.stream, input, self.out.slice())
     }
 
     /// Waits for the piece, brings it back and hands it over.
     fn finish(&mut self, each: &mut impl FnMut(Piece<'_>)) -> Result<()> {
         self.stream.wait()?;
-        let packed = self.work.packed();
+        let packed = self.encoder.packed();
         let bytes = packed.bytes();
         self.stream.download(self.out.first(bytes), &mut self.host_out[..bytes])?;
         let raw = self.raw.clone();
@@ -195,35 +196,12 @@ impl Lane {
     }
 }
 
-enum Work {
-    Float(DeviceFloat),
-    Deflate(DeviceDeflate),
-}
-
-impl Work {
-    fn new(gpu: &Gpu, codec: Codec, bytes_max: usize) -> Result<Self> {
-        Ok(match codec {
-            Codec::Float(element) => Work::Float(DeviceFloat::new(gpu, element, bytes_max)?),
-            Codec::Deflate(filter) => Work::Deflate(DeviceDeflate::new(gpu, filter, bytes_max)?),
-        })
-    }
-
-    fn queue_encode(
-        &mut self,
-        stream: &Stream,
-        input: DeviceSlice<'_>,
-        out: DeviceSlice<'_>,
-    ) -> Result<()> {
-        match self {
-            Work::Float(float) => float.queue_encode(stream, input, out),
-            Work::Deflate(deflate) => deflate.queue_encode(stream, input, out),
+/// What encodes pieces of so many bytes.
+fn encoder(gpu: &Gpu, codec: Codec, bytes_max: usize) -> Result<DeviceEncoder> {
+    Ok(match codec {
+        Codec::Float(element) => DeviceEncoder::Float(DeviceFloat::new(gpu, element, bytes_max)?),
+        Codec::Deflate(filter) => {
+            DeviceEncoder::Deflate(DeviceDeflate::new(gpu, filter, bytes_max)?)
         }
-    }
-
-    fn packed(&self) -> Packed {
-        match self {
-            Work::Float(float) => float.packed(),
-            Work::Deflate(deflate) => deflate.packed(),
-        }
-    }
+    })
 }

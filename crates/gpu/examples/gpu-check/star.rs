@@ -13,9 +13,10 @@ use standfast_gpu::erasure::{
 };
 use standfast_gpu::{Gpu, Stream, vectors};
 use standfast_protect::kernel::Combine;
+use standfast_protect::measure::{Lent, Nowhere};
 use standfast_protect::topology::Piece;
 use standfast_protect::{
-    Arithmetic, Cpu, Means, Memory, Options, Order, Outside, Shape, Sink, Source, Stamp, Topology,
+    Arithmetic, Cpu, Means, Memory, Options, Order, Outside, Shape, Source, Stamp, Topology,
     encode_with,
 };
 
@@ -215,36 +216,6 @@ fn on_all_cores(matrix: &Matrix, shards: &[&[u8]], out: &mut [Vec<u8>]) -> Resul
 /// Ranks of the job that is measured, all on this machine, in groups of 8 with 8 shards.
 const RANKS: usize = 16;
 const STAMP: Stamp = Stamp { job: JobId([1; 16]), version: Version(1), attempt: AttemptId([2; 8]) };
-
-/// A member where it lies in memory.
-struct Lent<'a>(&'a [u8]);
-
-impl Source for Lent<'_> {
-    fn read(&mut self, piece: Piece, at: u64, into: &mut [u8]) -> Result<(), Outside> {
-        into.copy_from_slice(self.lend(piece, at, into.len()).ok_or("the member is shorter")?);
-        Ok(())
-    }
-
-    fn lend(&self, _: Piece, at: u64, bytes: usize) -> Option<&[u8]> {
-        self.0.get(usize::try_from(at).ok()?..)?.get(..bytes)
-    }
-}
-
-/// Takes everything and keeps nothing.
-struct Nowhere;
-
-impl Sink for Nowhere {
-    fn begin(&mut self, _: Piece, _: u64, _: &[u8]) -> Result<(), Outside> {
-        Ok(())
-    }
-    fn append(&mut self, _: Piece, _: &[u8]) -> Result<(), Outside> {
-        Ok(())
-    }
-    fn end(&mut self, _: Piece, _: &[u8]) -> Result<(), Outside> {
-        Ok(())
-    }
-    fn abandon(&mut self, _: Piece) {}
-}
 
 /// Who multiplies, and where the members are.
 #[derive(Clone, Copy, PartialEq)]

@@ -3,7 +3,8 @@
 use super::engine::Engine;
 use super::{BLOCK_BYTES, LANE_BLOCKS, LANES};
 use crate::deflate::DeviceDeflate;
-use crate::device::{DeviceBuffer, DeviceSlice, Gpu, PinnedBuffer, Stream};
+use crate::device::{DeviceBuffer, Gpu, PinnedBuffer, Stream};
+use crate::encoder::DeviceEncoder;
 use crate::error::Result;
 use crate::float::DeviceFloat;
 use crate::memory::Encoding;
@@ -22,15 +23,10 @@ struct Lane {
     input: DeviceBuffer,
     filled: usize,
     /// Made when first wanted, and kept.
-    works: Vec<(Encoding, Work)>,
+    encoders: Vec<(Encoding, DeviceEncoder)>,
     current: Option<usize>,
     out: DeviceBuffer,
     host: PinnedBuffer,
-}
-
-enum Work {
-    Float(DeviceFloat),
-    Deflate(DeviceDeflate),
 }
 
 impl CudaEngine {
@@ -43,7 +39,7 @@ impl CudaEngine {
                 stream: gpu.stream()?,
                 input: gpu.allocate("blocks to compress", LANE_BYTES)?,
                 filled: 0,
-                works: Vec::new(),
+                encoders: Vec::new(),
                 current: None,
                 out: gpu.allocate("compressed blocks", out_bytes)?,
                 host: gpu.pinned("compressed blocks", out_bytes)?,
@@ -74,19 +70,19 @@ impl Engine for CudaEngine {
             // SAFETY: the broker leaves the slot alone until this lane has finished, which waits.
             unsafe { lane.stream.queue_upload(block, to)? };
         }
-        lane.current = lane.work(&self.gpu, encoding)?;
+        lane.current = lane.encoder(&self.gpu, encoding)?;
         let (input, out) = (lane.input.first(lane.filled), lane.out.slice());
         match lane.current {
-            Some(at) => lane.works[at].1.queue_encode(&lane.stream, input, out),
+            Some(at) => lane.encoders[at].1.queue_encode(&lane.stream, input, out),
             None => Ok(()),
         }
     }
 
     fn finish(&mut self, lane: usize) -> Result<(Packed, &[u8])> {
-        let Lane { stream, input, filled, works, current, out, host } = &mut self.lanes[lane];
+        let Lane { stream, input, filled, encoders, current, out, host } = &mut self.lanes[lane];
         stream.wait()?;
         let (packed, from) = match current {
-            Some(at) => (works[*at].1.packed(), out),
+            Some(at) => (encoders[*at].1.packed(), out),
             None => (Packed::new(vec![BLOCK_BYTES as u32; *filled / BLOCK_BYTES]), input),
         };
         let bytes = packed.bytes();
@@ -97,37 +93,18 @@ impl Engine for CudaEngine {
 
 impl Lane {
     /// What encodes in this way; `None`: nothing does.
-    fn work(&mut self, gpu: &Gpu, encoding: Encoding) -> Result<Option<usize>> {
-        if let Some(at) = self.works.iter().position(|(known, _)| *known == encoding) {
+    fn encoder(&mut self, gpu: &Gpu, encoding: Encoding) -> Result<Option<usize>> {
+        if let Some(at) = self.encoders.iter().position(|(known, _)| *known == encoding) {
             return Ok(Some(at));
         }
-        let work = match encoding {
+        let encoder = match encoding {
             Encoding::Raw => return Ok(None),
-            Encoding::Float(element) => Work::Float(DeviceFloat::new(gpu, element, LANE_BYTES)?),
-            Encoding::Deflate => Work::Deflate(DeviceDeflate::parts(gpu, LANE_BYTES)?),
+            Encoding::Float(element) => {
+                DeviceEncoder::Float(DeviceFloat::new(gpu, element, LANE_BYTES)?)
+            }
+            Encoding::Deflate => DeviceEncoder::Deflate(DeviceDeflate::parts(gpu, LANE_BYTES)?),
         };
-        self.works.push((encoding, work));
-        Ok(Some(self.works.len() - 1))
-    }
-}
-
-impl Work {
-    fn queue_encode(
-        &mut self,
-        stream: &Stream,
-        input: DeviceSlice<'_>,
-        out: DeviceSlice<'_>,
-    ) -> Result<()> {
-        match self {
-            Work::Float(float) => float.queue_encode(stream, input, out),
-            Work::Deflate(deflate) => deflate.queue_encode(stream, input, out),
-        }
-    }
-
-    fn packed(&self) -> Packed {
-        match self {
-            Work::Float(float) => float.packed(),
-            Work::Deflate(deflate) => deflate.packed(),
-        }
+        self.encoders.push((encoding, encoder));
+        Ok(Some(self.encoders.len() - 1))
     }
 }

@@ -10,6 +10,7 @@ use super::backend::{Backend, Before, Encoding, Place};
 use super::fill::CudaFiller;
 use crate::deflate::DeviceDeflate;
 use crate::device::{DeviceBuffer, DeviceSlice, Gpu, PinnedBuffer, Stream};
+use crate::encoder::DeviceEncoder;
 use crate::error::{Error, Result};
 use crate::float::DeviceFloat;
 use crate::hash::{DIGEST_BYTES, DeviceHasher, MARK_CHANGED, MARK_ZERO, check_page_bytes};
@@ -85,15 +86,9 @@ pub struct Lane {
     list: DeviceBuffer,
     input: DeviceBuffer,
     filled: usize,
-    work: Work,
+    encoder: Option<DeviceEncoder>,
     out: Option<DeviceBuffer>,
     host: PinnedBuffer,
-}
-
-enum Work {
-    Raw,
-    Float(DeviceFloat),
-    Deflate(DeviceDeflate),
 }
 
 impl Backend for Cuda {
@@ -264,14 +259,14 @@ impl Backend for Cuda {
 
     fn lane(&self, encoding: Encoding, bytes: usize) -> Result<Lane> {
         let gpu = &self.gpu;
-        let (work, out_bytes) = match encoding {
-            Encoding::Raw => (Work::Raw, None),
+        let (encoder, out_bytes) = match encoding {
+            Encoding::Raw => (None, None),
             Encoding::Float(element) => (
-                Work::Float(DeviceFloat::new(gpu, element, bytes)?),
+                Some(DeviceEncoder::Float(DeviceFloat::new(gpu, element, bytes)?)),
                 Some(DeviceFloat::out_bytes_max(bytes)),
             ),
             Encoding::Deflate => (
-                Work::Deflate(DeviceDeflate::new(gpu, FilterKind::None, bytes)?),
+                Some(DeviceEncoder::Deflate(DeviceDeflate::new(gpu, FilterKind::None, bytes)?)),
                 Some(DeviceDeflate::out_bytes_max(bytes)),
             ),
         };
@@ -283,14 +278,14 @@ impl Backend for Cuda {
             list: gpu.allocate("a list of pages", list_bytes)?,
             input: gpu.allocate("pages to encode", bytes)?,
             filled: 0,
-            work,
+            encoder,
             out: out_bytes.map(|bytes| gpu.allocate("encoded pages", bytes)).transpose()?,
             host: gpu.pinned("encoded pages", out_bytes.unwrap_or(bytes))?,
         })
     }
 
     fn start(&self, lane: &mut Lane, arena: &Arena, slots: &[u32]) -> Result<()> {
-        let Lane { stream, list_host, list, input, filled, work, out, .. } = lane;
+        let Lane { stream, list_host, list, input, filled, encoder, out, .. } = lane;
         let list_bytes = slots.len() * 8;
         for (to, slot) in list_host.chunks_exact_mut(8).zip(slots) {
             to.copy_from_slice(&u64::from(*slot).to_le_bytes());
@@ -301,18 +296,16 @@ impl Backend for Cuda {
         // at the next start.
         unsafe { stream.queue_upload(&list_host[..list_bytes], list)? };
         pages::gather(stream, arena.pages.slice(), list, arena.page_bytes, input)?;
-        match (work, out) {
-            (Work::Float(float), Some(out)) => float.queue_encode(stream, input, out.slice()),
-            (Work::Deflate(deflate), Some(out)) => deflate.queue_encode(stream, input, out.slice()),
+        match (encoder, out) {
+            (Some(encoder), Some(out)) => encoder.queue_encode(stream, input, out.slice()),
             _ => Ok(()),
         }
     }
 
     fn finish<'a>(&self, lane: &'a mut Lane) -> Result<(Packed, &'a [u8])> {
         lane.stream.wait()?;
-        let (packed, from) = match (&lane.work, &lane.out) {
-            (Work::Float(float), Some(out)) => (float.packed(), out),
-            (Work::Deflate(deflate), Some(out)) => (deflate.packed(), out),
+        let (packed, from) = match (&lane.encoder, &lane.out) {
+            (Some(encoder), Some(out)) => (encoder.packed(), out),
             _ => (Packed::new(vec![lane.filled as u32]), &lane.input),
         };
         let bytes = packed.bytes();

@@ -6,11 +6,13 @@
 //! `isal`), moving the same bytes through memory otherwise.
 
 mod arithmetic;
+mod ends;
 #[cfg(feature = "isal")]
 mod isal;
 mod star;
 
 pub use arithmetic::{Speed, speeds};
+pub use ends::{Lent, Nowhere};
 pub use star::{StarTime, node_time, star_time};
 
 use std::time::Duration;

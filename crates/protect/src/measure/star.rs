@@ -5,46 +5,16 @@ use std::time::{Duration, Instant};
 use standfast_comm::{Comm, Tag, Threads, run_threads};
 use standfast_format::{AttemptId, JobId, Version};
 
+use super::ends::{Lent, Nowhere};
 use crate::encode::{Options, encode};
-use crate::error::{Outside, Result};
+use crate::error::Result;
 use crate::kernel::{Combine, add};
 use crate::memory::Memory;
 use crate::recover::{Holding, Recovery, recover};
 use crate::shard::Stamp;
-use crate::star::{Sink, Source};
 use crate::topology::{Piece, Shape, Topology};
 
 const STAMP: Stamp = Stamp { job: JobId([0; 16]), version: Version(1), attempt: AttemptId([0; 8]) };
-
-/// A member where it lies in memory.
-struct Lent<'a>(&'a [u8]);
-
-impl Source for Lent<'_> {
-    fn read(&mut self, piece: Piece, at: u64, into: &mut [u8]) -> std::result::Result<(), Outside> {
-        into.copy_from_slice(self.lend(piece, at, into.len()).ok_or("the member is shorter")?);
-        Ok(())
-    }
-
-    fn lend(&self, _: Piece, at: u64, bytes: usize) -> Option<&[u8]> {
-        self.0.get(usize::try_from(at).ok()?..)?.get(..bytes)
-    }
-}
-
-/// Takes everything and keeps nothing.
-struct Nowhere;
-
-impl Sink for Nowhere {
-    fn begin(&mut self, _: Piece, _: u64, _: &[u8]) -> std::result::Result<(), Outside> {
-        Ok(())
-    }
-    fn append(&mut self, _: Piece, _: &[u8]) -> std::result::Result<(), Outside> {
-        Ok(())
-    }
-    fn end(&mut self, _: Piece, _: &[u8]) -> std::result::Result<(), Outside> {
-        Ok(())
-    }
-    fn abandon(&mut self, _: Piece) {}
-}
 
 /// What a star of virtual nodes takes on this machine, and its parts alone.
 #[derive(Clone, Copy, Debug)]
