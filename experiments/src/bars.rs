@@ -33,7 +33,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let rounds = if args.quick { 3 } else { 9 };
+    let rounds = if args.quick { 3 } else { 13 };
     let setting = Setting { bytes: args.mib << 20, dir: args.dir.clone(), rounds };
     let wanted = |letter: &str| args.only.is_empty() || args.only.iter().any(|one| one == letter);
     let mut missed = 0;

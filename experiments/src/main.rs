@@ -11,6 +11,7 @@ mod dedup;
 mod hosts;
 mod kill;
 mod levels;
+mod listing;
 mod mpi;
 mod pipeline;
 mod report;
@@ -54,6 +55,7 @@ enum Experiment {
     Codecs(levels::codecs::Args),
     Ndp(levels::ndp::Args),
     Pause(levels::pause::Args),
+    Slowdown(levels::slowdown::Args),
     LevelsKills(levels::kills::Args),
     LevelsProgram(levels::program::Args),
     LevelsDrain(levels::program::DrainArgs),
@@ -77,6 +79,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Experiment::Codecs(args) => levels::codecs::run(&args),
         Experiment::Ndp(args) => levels::ndp::run(&args),
         Experiment::Pause(args) => levels::pause::run(&args),
+        Experiment::Slowdown(args) => levels::slowdown::run(&args),
         Experiment::LevelsKills(args) => levels::kills::run(&args),
         Experiment::LevelsProgram(args) => levels::program::run(&args),
         Experiment::LevelsDrain(args) => levels::program::drain(&args),

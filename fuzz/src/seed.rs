@@ -6,8 +6,8 @@
 use std::path::Path;
 
 use standfast_format::{
-    Arrival, CodecKind, Drains, SEGMENT_FOOTER_BYTES, SEGMENT_HEADER_BYTES, SegmentFooter,
-    StoreIdentity, Version,
+    Arrival, CodecKind, Drains, Image, Rank, Reference, Run, SEGMENT_FOOTER_BYTES,
+    SEGMENT_HEADER_BYTES, SegmentFooter, StoreIdentity, Version,
 };
 use standfast_reduce::float;
 
@@ -34,7 +34,7 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
         "topology" => framed(ring::topology_seeds().into_iter().map(|bytes| &*bytes.leak())),
         "shard" => ring::shard_seeds(),
         "manifest" => framed(objects("manifests/")),
-        "image" => framed(objects("images/")),
+        "image" => framed(objects("images/").chain([&*referring_image().leak()])),
         "segment_header" => framed(objects("segments/").map(|b| &b[..SEGMENT_HEADER_BYTES])),
         "segment_index" => objects("segments/").flat_map(index_seeds).collect(),
         "segment_footer" => objects("segments/").flat_map(footer_seeds).collect(),
@@ -64,6 +64,25 @@ fn drains_seeds() -> Vec<Vec<u8>> {
 fn objects(prefix: &str) -> impl Iterator<Item = &'static [u8]> {
     let found = SAMPLE.objects.iter().filter(move |(name, _)| name.starts_with(prefix));
     found.map(|(_, bytes)| bytes.as_slice())
+}
+
+/// An image of the sample, to which all that is stored belongs to another rank.
+fn referring_image() -> Vec<u8> {
+    let sound = objects("images/").next().expect("the sample has images");
+    let (mut image, _) = Image::decode(sound).expect("a sound image");
+    let mut references = Vec::new();
+    for (number, region) in (0..).zip(&image.regions) {
+        let mut page = 0;
+        for run in &region.runs {
+            if let Run::Stored { pages, .. } = *run {
+                let hashes = vec![9; pages as usize * image.hash.bytes()];
+                references.push(Reference { region: number, page, owner: Rank(1), hashes });
+            }
+            page += u64::from(run.pages());
+        }
+    }
+    image.references = Some(references);
+    image.encode().0
 }
 
 fn with(head: &[u8], bytes: &[u8]) -> Vec<u8> {

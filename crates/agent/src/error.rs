@@ -43,6 +43,11 @@ pub enum Error {
         /// How that was noticed.
         why: String,
     },
+    /// The agent has not answered in time.
+    #[error(
+        "the node agent does not answer; it may be stopped, or still at work for ranks that died"
+    )]
+    Silent,
     /// Bytes that no agent and no rank would send.
     #[error("the other end of the agent's socket does not speak its protocol: {why}")]
     Protocol {
@@ -80,6 +85,7 @@ impl Error {
             Error::None { .. } => Kind::Missing,
             Error::Start { .. } => Kind::Unsupported,
             Error::Lost { .. } => Kind::Transient,
+            Error::Silent => Kind::Busy,
             Error::Protocol { .. } => Kind::Unsupported,
             Error::Refused { kind, .. } => *kind,
             Error::MemoryChanged => Kind::Invalid,

@@ -118,6 +118,8 @@ impl Inbox {
             let received = match recvmsg(self.stream.as_fd(), &mut parts, &mut beside, flags) {
                 Ok(received) => received,
                 Err(Errno::INTR) => continue,
+                // Only where whoever waits has said for how long.
+                Err(Errno::AGAIN) => return Err(Error::Silent),
                 Err(errno) => return Err(Error::lost(errno)),
             };
             for message in beside.drain() {

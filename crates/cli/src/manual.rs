@@ -106,7 +106,7 @@ pub(crate) const PAGES: &[Page] = &[
             ("job", "job, store, checkpoints, stored_bytes"),
             (
                 "checkpoint",
-                "job, version, sequence, newest, taken, taken_ns, level, ranks, captured_bytes, stored_bytes, ratio",
+                "job, version, sequence, newest, marked, taken, taken_ns, level, ranks, captured_bytes, stored_bytes, ratio",
             ),
             ("damaged", "job, object, kind, what"),
         ],
@@ -130,7 +130,7 @@ pub(crate) const PAGES: &[Page] = &[
         json: &[
             (
                 "checkpoint",
-                "job, version, sequence, taken, taken_ns, level, ranks, survives, page_bytes, hash, stats, stored_bytes, metadata_bytes",
+                "job, version, sequence, taken, taken_ns, level, ranks, survives, marked (null, or why), page_bytes, hash, stats, stored_bytes, metadata_bytes",
             ),
             ("region", "rank, region, bytes, elem, pages, zero_pages, own_pages, old_pages, runs"),
             ("segment", "segment, bytes, slots, used_slots, origin (own, old, unreadable)"),
@@ -169,6 +169,7 @@ pub(crate) const PAGES: &[Page] = &[
         next: "a restart passes over damaged checkpoints by itself; standfast prune removes old ones",
         json: &[
             ("damage", "object, kind, what, count, checkpoints"),
+            ("mark", "version, what, cleared (it is whole again)"),
             ("orphan", "object, bytes"),
             ("verdict", "ok, quick, checkpoints, sound, damaged, segments, bytes, seconds"),
             (

@@ -8,16 +8,18 @@
 //! Invariants:
 //! - Messages between two ranks with one tag arrive in the order in which they were sent.
 //! - Collective calls are made by all ranks of a communicator, in the same order.
-//! - A failed call leaves the communicator unusable: the job cannot go on together.
+//! - A failed call leaves the communicator unusable: the job cannot go on together. [`Fuse`] sees to it.
 
 pub mod collective;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod error;
+mod fuse;
 mod solo;
 mod threads;
 
 pub use error::{Error, Result};
+pub use fuse::Fuse;
 pub use solo::Solo;
 pub use threads::{Threads, run_threads};
 

@@ -13,6 +13,7 @@
 pub mod busy;
 mod error;
 pub mod failpoint;
+pub mod mark;
 pub mod prune;
 mod publish;
 mod relocate;

@@ -7,7 +7,8 @@
 //! files are gone would be a checkpoint that cannot be restored.
 //!
 //! Invariants:
-//! - The newest checkpoint always stays.
+//! - The newest checkpoint always stays, and so does the newest that is not marked as damaged
+//!   ([`mark`]): marked ones do not count among those that are kept.
 //! - No segment goes that a kept checkpoint names. Where a manifest cannot be read nobody knows
 //!   what it names, so then only checkpoints go, no segment and no image of unknown origin. The
 //!   same holds while a node has pledged an attempt that nobody has committed or given up yet.
@@ -19,7 +20,7 @@ use standfast_restart::{Damaged, Inventory};
 use standfast_store::{Lock, ObjectMeta, Store};
 
 use crate::error::Result;
-use crate::failpoint;
+use crate::{failpoint, mark};
 
 /// What pruning would do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,7 +31,7 @@ pub struct Plan {
     pub remove: Vec<Version>,
     /// Manifests that go.
     pub manifests: Vec<ObjectMeta>,
-    /// Images that go, with shards, records and pledges of their checkpoints.
+    /// Images that go, with shards, records, pledges and marks of their checkpoints.
     pub images: Vec<ObjectMeta>,
     /// Segments that go.
     pub segments: Vec<ObjectMeta>,
@@ -62,10 +63,14 @@ impl Plan {
 /// What to keep.
 #[derive(Clone, Debug, Default)]
 pub struct Keep {
-    /// So many of the newest; 0: all.
+    /// So many of the newest that are not marked; 0: all. Marked ones between them stay too.
     pub newest: usize,
     /// These versions in any case.
     pub versions: Vec<Version>,
+    /// Attempts that are marked as damaged, besides those whose marks are in the listing.
+    pub marked: HashSet<AttemptId>,
+    /// Marked checkpoints go first, as long as one without a mark is there.
+    pub drop_marked: bool,
     /// Of so many, counted over all checkpoints of the job, one in any case; 0: none.
     pub every: u64,
     /// Give up checkpoints whose manifests are damaged. Manifests that cannot be read for another
@@ -77,24 +82,38 @@ pub struct Keep {
 }
 
 impl Keep {
-    /// Whether the checkpoint at this place, newest first, stays.
-    fn holds(&self, at: usize, manifest: &Manifest) -> bool {
-        self.newest == 0
-            || at < self.newest
-            || self.versions.contains(&manifest.version)
-            || (self.every > 0 && manifest.sequence.is_multiple_of(self.every))
+    /// Which of some checkpoints stay, newest first.
+    fn held(&self, checkpoints: &[Manifest], listed: &HashSet<AttemptId>) -> Vec<bool> {
+        let is_marked = |manifest: &Manifest| {
+            self.marked.contains(&manifest.attempt) || listed.contains(&manifest.attempt)
+        };
+        // Where nothing else is left, marked ones are what somebody may still want to rescue.
+        let none_sound = checkpoints.iter().all(is_marked);
+        let mut sound = 0;
+        let stays = |manifest: &Manifest| {
+            let doubtful = !none_sound && is_marked(manifest);
+            let recent = self.newest == 0 || sound < self.newest;
+            sound += usize::from(!doubtful);
+            (recent && !(doubtful && self.drop_marked))
+                || self.versions.contains(&manifest.version)
+                || (self.every > 0 && manifest.sequence.is_multiple_of(self.every))
+        };
+        checkpoints.iter().map(stays).collect()
     }
 }
 
-/// The newest checkpoint whose files are all there, by a listing; `None` if none is.
+/// The newest checkpoint that is not marked and whose files are all there, by a listing; `None` if
+/// none is.
 pub fn newest_whole(inventory: &Inventory, objects: &[ObjectMeta]) -> Option<Version> {
     let there: HashMap<&str, u64> =
         objects.iter().map(|object| (object.name.as_str(), object.bytes)).collect();
     let is_there = |name: String, bytes: u64| there.get(name.as_str()) == Some(&bytes);
+    let marked = mark::attempts(objects);
     let is_whole = |manifest: &&Manifest| {
         let mut segments = manifest.segments.iter();
         let mut images = manifest.images.iter();
-        segments.all(|segment| is_there(name::segment(segment.id), segment.file_bytes))
+        !marked.contains(&manifest.attempt)
+            && segments.all(|segment| is_there(name::segment(segment.id), segment.file_bytes))
             && images.all(|image| {
                 let object = name::image(manifest.version, manifest.attempt, image.rank);
                 is_there(object, image.file_bytes)
@@ -105,9 +124,9 @@ pub fn newest_whole(inventory: &Inventory, objects: &[ObjectMeta]) -> Option<Ver
 
 /// Checkpoints that would go but are needed by somebody now: a drain that is carrying them.
 pub fn kept_by_others(store: &dyn Store, inventory: &Inventory, keep: &Keep) -> Vec<Version> {
-    let candidates = inventory.checkpoints.iter().enumerate();
-    let candidates = candidates.filter(|(at, manifest)| !keep.holds(*at, manifest));
-    let candidates = candidates.map(|(_, manifest)| manifest.version);
+    let held = keep.held(&inventory.checkpoints, &HashSet::new());
+    let candidates = inventory.checkpoints.iter().zip(held);
+    let candidates = candidates.filter(|(_, stays)| !stays).map(|(manifest, _)| manifest.version);
     // Who comes a moment later finds it gone and takes another.
     let is_kept = |version: &Version| {
         let asked = store.lock(Lock::Drop(version.0));
@@ -130,8 +149,9 @@ pub fn plan(inventory: &Inventory, objects: &[ObjectMeta], keep: &Keep) -> Plan 
     };
     let mut attempts: HashSet<AttemptId> = HashSet::new();
     let mut segments: HashSet<SegmentId> = HashSet::new();
-    for (at, manifest) in inventory.checkpoints.iter().enumerate() {
-        if keep.holds(at, manifest) {
+    let held = keep.held(&inventory.checkpoints, &mark::attempts(objects));
+    for (manifest, stays) in inventory.checkpoints.iter().zip(held) {
+        if stays {
             plan.keep.push(manifest.version);
             attempts.insert(manifest.attempt);
             segments.extend(manifest.segments.iter().map(|segment| segment.id));
@@ -176,15 +196,16 @@ pub fn plan(inventory: &Inventory, objects: &[ObjectMeta], keep: &Keep) -> Plan 
     plan
 }
 
-/// The attempt that an image, also one that waits for others, a shard, a record of level ring or a
-/// pledge belongs to.
+/// The attempt that an image, also one that waits for others, a shard, a record of level ring, a
+/// pledge or a mark belongs to.
 fn attempt_of(object: &str) -> Option<AttemptId> {
     let image = name::parse_image(object).map(|(_, attempt, _)| attempt);
     let shard = || name::parse_shard(object).map(|(_, attempt, _)| attempt);
     let record = || name::parse_ring(object).map(|(_, attempt)| attempt);
     let pledge = || name::parse_pledge(object).map(|(_, attempt)| attempt);
     let part = || name::parse_part(object).map(|(_, attempt, _)| attempt);
-    image.or_else(shard).or_else(record).or_else(pledge).or_else(part)
+    let mark = || name::parse_mark(object).map(|(_, attempt)| attempt);
+    image.or_else(shard).or_else(record).or_else(pledge).or_else(part).or_else(mark)
 }
 
 /// Removes an object. If it is gone somebody else was faster; a store that only says so must not
@@ -340,6 +361,40 @@ mod tests {
         assert_eq!(plan.keep, [9, 8, 4].map(Version));
     }
 
+    fn mark_of(manifest: &Manifest) -> ObjectMeta {
+        ObjectMeta { name: name::mark(manifest.version, manifest.attempt), bytes: 10 }
+    }
+
+    #[test]
+    fn marked_ones_do_not_count_and_their_marks_go_with_them() {
+        let inventory = inventory((1..=5).map(|at| manifest(at, &[at as u8])).collect());
+        let mut objects = listing(&inventory, &[1, 2, 3, 4, 5]);
+        // 5 and 3 are marked.
+        objects.extend([0, 2].map(|at| mark_of(&inventory.checkpoints[at])));
+        let keep = Keep { newest: 1, ..Keep::default() };
+        let one = plan(&inventory, &objects, &keep);
+        assert_eq!(one.keep, [5, 4].map(Version));
+        let gone = |name: &str| one.images.iter().any(|object| object.name == name);
+        assert!(gone(&objects[objects.len() - 1].name) && !gone(&objects[objects.len() - 2].name));
+        let keep = Keep { newest: 2, ..Keep::default() };
+        assert_eq!(plan(&inventory, &objects, &keep).keep, [5, 4, 3, 2].map(Version));
+        let keep = Keep { drop_marked: true, ..keep };
+        assert_eq!(plan(&inventory, &objects, &keep).keep, [4, 2].map(Version));
+        // Known from another node.
+        let marked = HashSet::from([inventory.checkpoints[0].attempt]);
+        let keep = Keep { newest: 1, marked, ..Keep::default() };
+        assert_eq!(plan(&inventory, &[], &keep).keep, [5, 4].map(Version));
+    }
+
+    #[test]
+    fn where_all_are_marked_they_count_as_any() {
+        let inventory = inventory(vec![manifest(1, &[1]), manifest(2, &[2])]);
+        let objects: Vec<ObjectMeta> = inventory.checkpoints.iter().map(mark_of).collect();
+        let keep = Keep { newest: 1, drop_marked: true, ..Keep::default() };
+        assert_eq!(plan(&inventory, &objects, &keep).keep, [Version(2)]);
+        assert_eq!(newest_whole(&inventory, &objects), None);
+    }
+
     #[test]
     fn the_newest_that_is_whole_is_found() {
         let inventory = inventory(vec![manifest(1, &[1]), manifest(2, &[1, 2])]);
@@ -348,6 +403,8 @@ mod tests {
         objects.iter_mut().for_each(|object| object.bytes = 1);
         assert_eq!(newest_whole(&inventory, &objects), Some(Version(1)), "2 lacks a segment");
         assert_eq!(newest_whole(&inventory, &[]), None);
+        objects.push(mark_of(&inventory.checkpoints[1]));
+        assert_eq!(newest_whole(&inventory, &objects), None, "1 is marked");
     }
 
     proptest! {
@@ -355,12 +412,17 @@ mod tests {
         fn no_plan_takes_what_a_kept_checkpoint_needs(
             needs in proptest::collection::vec(proptest::collection::vec(0u8..12, 0..5), 1..10),
             newest in 0usize..6,
+            marks: [bool; 10],
         ) {
             let inventory = inventory(
                 needs.iter().zip(1..).map(|(segments, at)| manifest(at, segments)).collect(),
             );
-            let objects = listing(&inventory, &(0..12).collect::<Vec<u8>>());
+            let mut objects = listing(&inventory, &(0..12).collect::<Vec<u8>>());
+            let marked = inventory.checkpoints.iter().zip(marks).filter(|(_, marked)| *marked);
+            objects.extend(marked.map(|(manifest, _)| mark_of(manifest)));
             let plan = plan(&inventory, &objects, &Keep { newest, ..Keep::default() });
+            let sound = inventory.checkpoints.iter().zip(marks).find(|(_, marked)| !marked);
+            prop_assert!(sound.is_none_or(|(sound, _)| plan.keep.contains(&sound.version)));
             prop_assert!(!plan.keep.is_empty(), "the newest always stays");
             prop_assert_eq!(plan.keep[0], inventory.checkpoints[0].version);
             for manifest in &inventory.checkpoints {

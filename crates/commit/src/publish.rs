@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use standfast_format::{
-    AttemptId, HashKind, Image, ImageRef, JobId, Kind, Level, Manifest, Node, Rank, RegionImage,
-    SegmentId, SegmentRef, Stats, Tally, Version, Writes, name,
+    AttemptId, HashKind, Image, ImageRef, JobId, Kind, Level, Manifest, Node, Rank, Reference,
+    RegionImage, SegmentId, SegmentRef, Stats, Tally, Version, Writes, name,
 };
 use standfast_restart::{Damaged, Inventory};
 use standfast_store::{Lock, Store};
@@ -36,6 +36,8 @@ pub struct Draft {
     pub regions: Vec<RegionImage>,
     /// Segments by id, and the reference where it was known before this checkpoint.
     pub table: Vec<(SegmentId, Option<SegmentRef>)>,
+    /// Pages of these regions that other ranks store, where that is written down.
+    pub references: Option<Vec<Reference>>,
     /// Its figures.
     pub stats: Stats,
     /// When it was begun.
@@ -101,7 +103,7 @@ pub struct Publisher {
 impl Publisher {
     /// Writes one rank's image; `new`: the segments that this checkpoint has sealed.
     pub fn write_image(&self, order: Order, draft: Draft, new: &[SegmentRef]) -> Result<Part> {
-        let Draft { rank, regions, table, mut stats, started, pieces, writes } = draft;
+        let Draft { rank, regions, table, references, mut stats, started, pieces, writes } = draft;
         let mut writes = Writes { rank, pieces, writes };
         let segments = table
             .into_iter()
@@ -115,6 +117,7 @@ impl Publisher {
             hash: self.hash,
             segments: segments.clone(),
             regions,
+            references,
         };
         let (bytes, digest) = image.encode();
         stats.image_bytes = bytes.len() as u64;

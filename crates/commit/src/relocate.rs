@@ -3,7 +3,8 @@
 //!
 //! Data: an image whose segment table names streams, and where each stream lies -> the same image
 //! over segments. Both the rank (streams of earlier checkpoints) and the agent (those of this one)
-//! do it.
+//! do it. What an image refers to by hash and owner stays as it is: a page that lies in a segment of many
+//! ranks is still the page of the rank that stored it.
 
 use std::collections::HashMap;
 
@@ -85,6 +86,7 @@ mod tests {
             hash: HashKind::Xxh3,
             segments: vec![segment(1, u32::MAX), segment(2, 9), segment(3, u32::MAX)],
             regions: vec![region],
+            references: None,
         }
     }
 

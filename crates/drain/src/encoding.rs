@@ -59,7 +59,7 @@ impl Codecs {
         untold.1 += time;
         if untold.0 >= TELL_BYTES {
             let (bytes, time) = std::mem::take(&mut *untold);
-            adaptive.storing(Some(time.as_secs_f64() / bytes as f64), 0);
+            adaptive.storing(Some(time.as_secs_f64() / bytes as f64), None);
         }
     }
 }

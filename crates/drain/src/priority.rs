@@ -29,7 +29,7 @@ pub struct Priority {
 
 impl Default for Priority {
     fn default() -> Self {
-        Self { nice: 10, io: IoPriority::default(), cores: Cores::default() }
+        Self { nice: 19, io: IoPriority::default(), cores: Cores::default() }
     }
 }
 
@@ -37,7 +37,7 @@ impl Priority {
     /// Gives the calling thread this priority, or leaves it a lower one. What is refused does not
     /// keep the rest from being taken; the first refusal is returned.
     pub fn take(&self) -> io::Result<()> {
-        self.take_nice().and(self.io.take()).and(self.cores.take())
+        self.take_nice().and(self.take_turns()).and(self.io.take()).and(self.cores.take())
     }
 
     fn take_nice(&self) -> io::Result<()> {
@@ -46,6 +46,22 @@ impl Priority {
             now if now >= self.nice => Ok(()),
             _ => Ok(rustix::process::setpriority_process(None, self.nice)?),
         }
+    }
+
+    /// A drain wakes for every piece that a disk or link is done with. The usual class lets it run
+    /// then at once, in the middle of what somebody else does; this one lets it wait for its turn.
+    fn take_turns(&self) -> io::Result<()> {
+        // SAFETY: the kernel reads the struct, and the calling thread alone is meant.
+        let done = unsafe {
+            match libc::sched_getscheduler(0) {
+                libc::SCHED_OTHER if self.nice > 0 => {
+                    let parameters: libc::sched_param = std::mem::zeroed();
+                    libc::sched_setscheduler(0, libc::SCHED_BATCH, &raw const parameters)
+                }
+                _ => 0,
+            }
+        };
+        if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 }
 
@@ -184,12 +200,14 @@ mod tests {
     }
 
     /// What the kernel says of the calling thread.
-    fn told() -> (libc::c_long, i32, bool) {
+    fn told() -> (libc::c_long, i32, bool, i32) {
         // SAFETY: two numbers; 1 is a process, 0 the calling thread.
         let io = unsafe { libc::syscall(libc::SYS_ioprio_get, 1, 0) };
         let nice = rustix::process::getpriority_process(None).unwrap();
         let set = rustix::thread::sched_getaffinity(None).unwrap();
-        (io, nice, set.count() == 1)
+        // SAFETY: a number; 0 is the calling thread.
+        let class = unsafe { libc::sched_getscheduler(0) };
+        (io, nice, set.count() == 1, class)
     }
 
     #[test]
@@ -205,7 +223,7 @@ mod tests {
             };
             priority.take().unwrap();
             let own = told();
-            assert_eq!(own, (3 << 13, before.max(15), true));
+            assert_eq!(own, (3 << 13, before.max(15), true, libc::SCHED_BATCH));
             assert_eq!(std::thread::spawn(told).join().unwrap(), own);
         });
         stepping_back.join().unwrap();

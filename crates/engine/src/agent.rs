@@ -7,6 +7,7 @@
 
 use std::os::fd::AsFd;
 use std::sync::Arc;
+use std::time::Duration;
 
 use standfast_agent::{Begin, Link, Manner, Member, Place, Token};
 use standfast_format::StoreHeader;
@@ -21,13 +22,16 @@ use crate::location;
 use crate::stores::Stores;
 use crate::team::Team;
 
+/// How long a job that runs waits for an agent to finish what it has left there.
+const FLUSH_MAX: Duration = Duration::from_secs(10);
+
 /// Lets an agent that runs finish what dead ranks have left it for this store.
 pub(crate) fn flush(config: &Config, store: &dyn Store) {
     if let (Some(place), Some(path)) =
         (Place::existing(location::agent_dir(config).as_deref()), path_of(store))
     {
         // What it has not finished it still holds the lock for, and the lock tells more.
-        let _ = standfast_agent::flush(&place, &path);
+        let _ = standfast_agent::flush(&place, &path, None);
     }
 }
 
@@ -88,6 +92,8 @@ fn begin(
         return Err(unsuited("the agent writes only to stores in directories"));
     };
     let place = open_place(config)?;
+    // One that this job has left may still be at its last work for it; there is a next time to look.
+    standfast_agent::flush(&place, &path, Some(FLUSH_MAX))?;
     standfast_agent::start(&place, &config.agent_command, config.agent_idle.0)?;
     let token = Token(identity::bytes()?);
     // What nobody has chosen counts for each rank, as it does where ranks write by themselves.

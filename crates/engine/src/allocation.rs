@@ -119,6 +119,7 @@ impl Core {
         let start = memory.start();
         // SAFETY: the memory lives until it is unprotected.
         unsafe { self.regions.protect(name, start, bytes, elem)? };
+        self.warm();
         self.allocations.push((name.into(), memory, alignment));
         Ok(start)
     }

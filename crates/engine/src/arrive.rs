@@ -13,6 +13,7 @@ use standfast_restart::{MemorySink, Rebuild, read_image};
 use standfast_store::Lock;
 
 use crate::config;
+use crate::doubt::Marker;
 use crate::error::{Error, Result};
 use crate::job::{Core, Job};
 use crate::lazy::Lazy;
@@ -48,7 +49,8 @@ impl Job {
             Err(error) => return Ok(Arrival::None(Some(error.to_string()))),
         };
         let unclaimed = unclaimed(core, &rebuild);
-        let begun = self.begin(core, rebuild);
+        let marker = Marker::new(&self.store, manifest, core.team.rank());
+        let begun = self.begin(core, rebuild, marker);
         let (begun, notes) = core.team.agree(begun)?;
         match begun {
             Begun::Lazy(lazy) => core.lazy = Some(lazy),
@@ -66,11 +68,11 @@ impl Job {
         Ok(Rebuild::open(&*self.store, &self.header, image, threads)?)
     }
 
-    fn begin(&self, core: &Core, rebuild: Rebuild) -> Result<(Begun, Vec<String>)> {
+    fn begin(&self, core: &Core, rebuild: Rebuild, marker: Marker) -> Result<(Begun, Vec<String>)> {
         let lock = self.store.lock(Lock::ReadShared)?;
         // SAFETY: `protect` obliges raw regions to stay mapped until `unprotect`, which waits, and
         // to be left alone during this call; the cells of safe regions are held for writing.
-        match unsafe { Lazy::start(rebuild, core, lock) } {
+        match unsafe { Lazy::start(rebuild, core, lock, marker) } {
             Ok(lazy) => {
                 // SAFETY: as above.
                 unsafe { lazy.fill_others(core) }?;

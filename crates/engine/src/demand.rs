@@ -105,6 +105,7 @@ mod tests {
                 pages_digest: Digest([0; 32]),
                 runs: runs.iter().map(run).collect(),
             }],
+            references: None,
         }
     }
 

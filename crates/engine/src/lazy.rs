@@ -7,7 +7,8 @@
 //! ```
 //! Everything that a restart can prove without reading pages is proven before it returns. A page
 //! that turns out to be damaged later can no longer be passed over for an older checkpoint: the
-//! program is ended by `SIGBUS` with a message on stderr, and never sees the page.
+//! checkpoint is marked for the next restart ([`crate::doubt`]), and the program is ended by
+//! `SIGBUS` with a message on stderr. It never sees the page.
 //!
 //! Invariants:
 //! - A page is brought once, verified.
@@ -15,14 +16,16 @@
 //!   everything has arrived.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use standfast_capture::{Absent, Served, end_by_bus_error, system_page_bytes};
-use standfast_restart::{Failed, Rebuild, Sink, Stream};
+use standfast_format::name;
+use standfast_restart::{Failed, Rebuild, Sink, Stranded, Stream};
 use standfast_store::{LockGuard, keep_signals_away};
 
 use crate::arrive::fill;
+use crate::doubt::Marker;
 use crate::error::Result;
 use crate::job::Core;
 
@@ -36,6 +39,8 @@ pub(crate) struct Lazy {
 struct Shared {
     absent: Absent,
     arrival: Arc<Arrival>,
+    /// Held by the first worker that ends the program, until it has ended.
+    marker: Mutex<Marker>,
 }
 
 /// What arrives where.
@@ -57,6 +62,7 @@ impl Lazy {
         rebuild: Rebuild,
         core: &Core,
         lock: LockGuard,
+        marker: Marker,
     ) -> std::result::Result<Self, (Box<Rebuild>, &'static str)> {
         let ranges: Vec<Option<Range<usize>>> =
             rebuild.image().regions.iter().map(|region| lazy_range(core, &region.name)).collect();
@@ -78,7 +84,7 @@ impl Lazy {
             let why = "the kernel lets this process hold up no reads (see docs/CAPTURE.md)";
             return Err((Box::new(arrival.rebuild), why));
         };
-        let shared = Arc::new(Shared { absent, arrival });
+        let shared = Arc::new(Shared { absent, arrival, marker: Mutex::new(marker) });
         let workers = (0..shared.arrival.rebuild.threads())
             .map(|_| {
                 let shared = Arc::clone(&shared);
@@ -106,7 +112,7 @@ impl Lazy {
         self.join();
         let shared = self.shared.take().expect("until it is finished");
         let shared = Arc::into_inner(shared).expect("its workers have ended");
-        let Shared { absent, arrival } = shared;
+        let Shared { absent, arrival, .. } = shared;
         drop(absent);
         Arc::into_inner(arrival).expect("nobody asks for pages any more").rebuild
     }
@@ -129,12 +135,24 @@ impl Shared {
     fn work(&self) {
         keep_signals_away();
         let run = || self.arrival.rebuild.run_stream(&self.arrival.stream, self);
-        let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
-        match ran {
+        match std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)) {
             Ok(Ok(())) => {}
-            Ok(Err(Failed::Source(error))) => end_program(&error),
-            Ok(Err(Failed::Sink(error))) => end_program(&error),
+            Ok(Err(stranded)) => self.end(stranded),
             Err(_) => end_program(&"a thread that brings pages broke down"),
+        }
+    }
+
+    /// Ends the program, whose checkpoint is marked if that is why.
+    fn end(&self, stranded: Stranded<std::io::Error>) -> ! {
+        // Another worker may have come to damage too: once is enough, and it must not end the
+        // program before the mark is durable.
+        let marker = self.marker.lock().unwrap_or_else(PoisonError::into_inner);
+        match &stranded.failed {
+            Failed::Source(error) => {
+                marker.tell(&format!("{}: {error}", self.arrival.place_of(&stranded)));
+                end_program(error)
+            }
+            Failed::Sink(error) => end_program(error),
         }
     }
 }
@@ -155,6 +173,14 @@ impl Sink for Shared {
 }
 
 impl Arrival {
+    /// The pages that did not come, and the file they lie in.
+    fn place_of(&self, stranded: &Stranded<std::io::Error>) -> String {
+        let image = self.rebuild.image();
+        let Stranded { region, page, pages, segment, .. } = *stranded;
+        let (name, last) = (&image.regions[region].name, page + pages - 1);
+        format!("pages {page}-{last} of region {name:?}, {}", name::segment(segment))
+    }
+
     /// Somebody waits for an address.
     fn touched(&self, address: usize) -> Served {
         let inside = |range: &Option<Range<usize>>| {
@@ -181,7 +207,6 @@ fn lazy_range(core: &Core, name: &str) -> Option<Range<usize>> {
 
 /// Ends the program: it waits for a page that cannot be had.
 fn end_program(why: &dyn std::fmt::Display) -> ! {
-    eprintln!("standfast: a page of a lazy restart cannot be brought: {why}");
-    eprintln!("standfast: the program ends; restart with restart=eager to use an older checkpoint");
+    eprintln!("standfast: the program ends: a page of a lazy restart cannot be brought: {why}");
     end_by_bus_error()
 }

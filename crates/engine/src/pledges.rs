@@ -167,6 +167,7 @@ fn write_images(
             rank: part.rank,
             regions: image.regions,
             table: table.collect(),
+            references: image.references,
             stats: part.stats,
             started: Instant::now(),
             pieces: part.writes.pieces.clone(),

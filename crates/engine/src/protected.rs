@@ -94,6 +94,7 @@ impl Job {
         // SAFETY: the array keeps the memory until `Protected` is dropped, which unprotects first;
         // the cell keeps writers away while a checkpoint or restart uses it.
         unsafe { core.regions.protect(name, start, bytes, elem.unwrap_or(0))? };
+        core.warm();
         core.cells.push((name.into(), Arc::clone(&memory) as Arc<dyn Cell>));
         drop(core);
         Ok(Protected { memory, name: name.into(), core: Arc::downgrade(&self.core) })

@@ -154,19 +154,22 @@ impl Job {
             }
         };
         let demand = Demand::sum(team, image.as_ref().ok())?;
-        // What should be near and cannot be opened here may still be read by its writer.
+        let is_shared = |segment: &SegmentRef| demand.is_shared(segment, Distance::Near);
+        // What few ranks want each reads itself. What another one wrote and cannot be opened here
+        // may still be read by its writer; for all else it makes no difference, and on an object
+        // store every look is a request.
         let missing: HashSet<SegmentId> = image
             .iter()
             .flat_map(|image| &image.segments)
-            .filter(|segment| !plan.is_away(segment))
+            .filter(|segment| segment.rank != rank && (segment.rank.0 as usize) < size)
+            .filter(|segment| !plan.is_away(segment) && !is_shared(segment))
             .filter(|segment| self.store.open(&name::segment(segment.id)).is_err())
             .map(|segment| segment.id)
             .collect();
         let owner_of = |segment: &SegmentRef| match plan.is_away(segment) {
             true => holders.reader_of_global(segment, demand.is_shared(segment, Distance::Far)),
             false => {
-                let by_few = !demand.is_shared(segment, Distance::Near);
-                holders.reader_of(segment, !by_few || missing.contains(&segment.id))
+                holders.reader_of(segment, is_shared(segment) || missing.contains(&segment.id))
             }
         };
         let opened = || {

@@ -8,7 +8,8 @@
 //! A damaged checkpoint is passed over for the next older one, and the reason is told. One that
 //! does not fit the program is an error instead: going back further would hide a mistake.
 //!
-//! With `restart = lazy` pages arrive later ([`crate::arrive`]).
+//! With `restart = lazy` pages arrive later ([`crate::arrive`]), unless the checkpoint is in doubt
+//! ([`crate::doubt`]).
 //!
 //! Invariants:
 //! - A region receives only verified pages. After an error regions hold a mixture of old and new
@@ -22,6 +23,7 @@ use standfast_restart::{Inventory, MemorySink, Rebuild, read_image};
 use standfast_store::{Lock, Store};
 
 use crate::arrive::{Arrival, eager_note};
+use crate::doubt::Doubt;
 use crate::error::{Error, Result};
 use crate::global;
 use crate::job::{Core, Job};
@@ -83,7 +85,7 @@ impl Job {
                         global: None,
                     },
                 };
-                let back = self.restore(&mut core, &one)?;
+                let back = self.restore(&mut core, &one, false)?;
                 Ok(restarted(version, Vec::new(), back))
             }
             None => self.restart_newest(&mut core, found, offer.damaged),
@@ -106,14 +108,16 @@ impl Job {
             .map(|damaged| (damaged.object.clone(), damaged.error.to_string()))
             .collect();
         passed_over.extend(damaged_far);
+        let mut newer_failed = false;
         for one in found {
             let version = one.manifest().version;
-            match self.restore(core, &one) {
+            match self.restore(core, &one, newer_failed) {
                 Ok(back) => return Ok(restarted(version, passed_over, back)),
                 // Nobody else can be asked.
                 Err(error @ Error::Comm(_)) => return Err(error),
                 Err(error) if passable(&core.team, &error)? => {
                     passed_over.push((format!("checkpoint {version}"), error.to_string()));
+                    newer_failed = true;
                 }
                 Err(error) => return Err(error),
             }
@@ -125,8 +129,8 @@ impl Job {
         Err(Error::NoneRestorable { job, reasons: passed_over })
     }
 
-    fn restore(&self, core: &mut Core, found: &Found) -> Result<Back> {
-        let back = self.read_back(core, found).inspect_err(|error| {
+    fn restore(&self, core: &mut Core, found: &Found, newer_failed: bool) -> Result<Back> {
+        let back = self.read_back(core, found, newer_failed).inspect_err(|error| {
             // What one rank finds damaged no rank may lean on, and all must agree on that.
             if is_of_segment(error) || core.team.size() > 1 {
                 core.distrust(found.manifest());
@@ -136,16 +140,20 @@ impl Job {
         Ok(back)
     }
 
-    fn read_back(&self, core: &mut Core, found: &Found) -> Result<Back> {
-        let why_eager = match &found.local {
-            Some(local) => match self.arrive(core, local)? {
+    fn read_back(&self, core: &mut Core, found: &Found, newer_failed: bool) -> Result<Back> {
+        let doubt = self.doubt(core, found, newer_failed)?;
+        let why_eager = match (&found.local, &doubt) {
+            (Some(local), None) => match self.arrive(core, local)? {
                 Arrival::Begun(back) => return Ok(back),
                 Arrival::None(why) => why,
             },
-            None => None,
+            (_, doubt) => doubt.as_ref().map(Doubt::to_string),
         };
         let mut back = self.read_back_eagerly(core, found)?;
         back.notes.extend(why_eager.iter().map(|why| eager_note(why)));
+        if let (Some(local), Some(Doubt::Marked(_))) = (&found.local, doubt) {
+            self.dispel(local, &mut back);
+        }
         Ok(back)
     }
 

@@ -3,6 +3,8 @@
 //! Data: the bound, what the store holds, what all its ranks protect -> the oldest checkpoints go, one
 //! after the other, until the next one fits whatever it turns out to need.
 //!
+//! Who goes first: those that are marked as damaged, if another is there.
+//!
 //! Who stays: the newest one, until there is a newer; what somebody reads or drains; segments that
 //! newer checkpoints refer to; and as long as anything else can go, the newest one that survives
 //! the loss of a node. If there is no room then, nothing of the program has been touched: the
@@ -68,7 +70,7 @@ pub(crate) fn make(
                 }
             }
             let versions = spared.iter().flatten().copied().collect();
-            let keep = Keep { newest: kept, versions, ..Keep::default() };
+            let keep = Keep { newest: kept, versions, drop_marked: true, ..Keep::default() };
             removed.extend(stores.prune(team, store, keep, inventory)?.0);
         }
         std::thread::sleep(LOOK);

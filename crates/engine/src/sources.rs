@@ -227,6 +227,7 @@ mod tests {
             hash: standfast_format::HashKind::Xxh3,
             segments: vec![segment(0, 0, 10), segment(2, 2, 10)],
             regions: vec![],
+            references: None,
         };
         let lengths: Vec<u64> =
             mixed.resolve(image).segments.iter().map(|own| own.file_bytes).collect();

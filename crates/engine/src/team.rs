@@ -5,13 +5,13 @@
 //!
 //! Invariants:
 //! - Every method is collective, unless it says otherwise: all ranks call it, in the same order,
-//!   also those that have failed. Only who could not reach the others says nothing: they may still
-//!   be where it failed, and wait for it there.
+//!   also those that have failed. Only who could not reach the others says nothing, then and ever
+//!   after: they may still be where it failed, and wait for it there.
 //! - A team of one sends nothing.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use standfast_comm::{Comm, Solo, Tag, collective};
+use standfast_comm::{Comm, Fuse, Solo, Tag, collective};
 use standfast_format::{Kind, Rank};
 
 use crate::error::{Error, Result};
@@ -23,7 +23,7 @@ const WHY_CHARS_MAX: usize = 2000;
 
 /// The ranks that checkpoint together.
 pub(crate) struct Team {
-    comm: Box<dyn Comm>,
+    comm: Fuse,
 }
 
 /// A failure on its way to other ranks.
@@ -53,7 +53,7 @@ impl Failure {
 
 impl Team {
     pub(crate) fn new(comm: Box<dyn Comm>) -> Self {
-        Self { comm }
+        Self { comm: Fuse::new(comm) }
     }
 
     /// A program without other ranks.
@@ -63,7 +63,7 @@ impl Team {
 
     /// The same ranks with messages of their own.
     pub(crate) fn duplicate(&self) -> Result<Self> {
-        Ok(Self::new(self.comm.duplicate()?))
+        Ok(Self { comm: self.comm.twin()? })
     }
 
     /// This rank. Not collective.
@@ -83,7 +83,7 @@ impl Team {
 
     /// Not collective.
     pub(crate) fn comm(&self) -> &dyn Comm {
-        &*self.comm
+        &self.comm
     }
 
     /// This rank's outcome, if all ranks succeeded.
@@ -223,6 +223,21 @@ mod tests {
                     other => panic!("{other:?}"),
                 }
             }
+        }
+    }
+
+    /// Whoever misses a rank goes on to the next agreement, where nobody comes: the others are still
+    /// at the one before, and wait for it.
+    #[test]
+    fn after_a_rank_is_lost_nobody_waits_for_ever() {
+        for size in [3, 4, 7] {
+            teams(size, |team| {
+                if team.rank().0 + 1 < size as u32 {
+                    let outcomes = [team.agree(Ok(())), team.agree(Ok(())), team.agree(Ok(()))];
+                    assert!(outcomes.iter().any(Result::is_err));
+                    assert!(outcomes.is_sorted_by_key(Result::is_err), "one failure is the last");
+                }
+            });
         }
     }
 

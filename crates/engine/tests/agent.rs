@@ -201,7 +201,9 @@ fn an_agent_that_ends_costs_nothing_and_ranks_go_on() {
         }
         let notes = job.report(Version(4)).unwrap().notes;
         assert!(notes[0].contains("by the ranks themselves"), "{notes:?}");
-        assert!(job.report(Version(5)).unwrap().notes.is_empty(), "told once");
+        let notes = job.report(Version(5)).unwrap().notes;
+        assert!(notes[0].contains("/no/such/command"), "it looks for another: {notes:?}");
+        assert!(job.report(Version(6)).unwrap().notes.is_empty(), "told once");
         for step in 1..=6 {
             job.restart(Some(Version(step))).unwrap();
             assert!(is_at(&memory, rank, step), "rank {rank}, checkpoint {step}");

@@ -217,7 +217,7 @@ impl Comm for Funneled {
 
 #[test]
 fn what_all_nodes_have_pledged_the_next_opening_commits() {
-    let world = World::new(&[0, 0, 1, 1, 2]).with("mode", "all");
+    let world = World::new(&[0, 0, 1, 1, 2]).with("mode", "all").with("strategy", "topk");
     for newest in [2, 4, 6] {
         run_threads(5, |comm| {
             let (rank, comm) = (comm.rank(), Funneled(comm.duplicate().unwrap()));
@@ -238,6 +238,12 @@ fn what_all_nodes_have_pledged_the_next_opening_commits() {
             assert!(world.names(node, "manifests").contains(&manifest));
         }
         world.assert_clean();
+        // Also what images say of pages that others store has come out of the pledges.
+        let referred = run_threads(5, |comm| {
+            let image = world.open(&comm).image(Version(newest)).unwrap();
+            image.references.expect("top-K writes them").len()
+        });
+        assert!(referred.iter().sum::<usize>() > 0);
     }
 }
 

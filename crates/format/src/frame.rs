@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::id::Digest;
 
 /// Format version written by this build, and the newest it reads.
-pub const FORMAT_VERSION: u16 = 3;
+pub const FORMAT_VERSION: u16 = 4;
 
 const HEAD_BYTES: usize = 24;
 const DIGEST_BYTES: usize = 32;

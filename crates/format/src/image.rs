@@ -2,8 +2,9 @@
 //!
 //! ```text
 //! frame of:
-//!   fields   job, version, rank, page size, hash, segment table, region table
+//!   fields   job, version, rank, page size, hash, segment table, region table, references
 //!   runs     12 bytes each, region after region
+//!   hashes   of the pages that references are to
 //! ```
 //! A region is cut into pages from its own start (so equal arrays give equal pages wherever they
 //! lie); its last page counts as filled up with zeros. A *run* says where consecutive pages are:
@@ -11,7 +12,10 @@
 //!
 //! Why a digest over page hashes instead of the hashes themselves: the segment index has every
 //! page's hash already. The digest proves, before any data is read, that the runs lead to exactly
-//! the pages that were captured, for 32 bytes a region instead of 16 a page.
+//! the pages that were captured, for 32 bytes a region instead of 16 a page. Where ranks share pages
+//! by the paper's strategy, pages that others store are also written as (hash, owner) ([`Reference`]).
+//!
+//! Images before format 4 have no references: their fields end before, and a reader finds none.
 //!
 //! Invariants of a decoded image:
 //! - The runs of a region cover exactly its pages.
@@ -27,12 +31,16 @@ use crate::algorithm::HashKind;
 use crate::error::{Error, Result};
 use crate::frame::{self, Sort};
 use crate::id::{Digest, JobId, Rank, SegmentId, Version};
+use crate::reference::{self, Reference, Referred, Stretch};
 use crate::{name, segment};
 
 const SORT: Sort = Sort { mark: *b"SFIMAGE\0", what: "image" };
 
 /// Run records whose segment is this number are zero pages.
 const ZERO: u32 = u32::MAX;
+
+/// Format from which an image has references.
+const REFERENCES_SINCE: u16 = 4;
 
 /// A segment that a checkpoint needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -73,6 +81,14 @@ impl Run {
     pub fn pages(self) -> u32 {
         match self {
             Run::Zero { pages } | Run::Stored { pages, .. } => pages,
+        }
+    }
+
+    /// So many pages of it, after so many others.
+    pub fn part(self, after: u32, pages: u32) -> Self {
+        match self {
+            Run::Zero { .. } => Run::Zero { pages },
+            Run::Stored { segment, slot, .. } => Run::Stored { pages, segment, slot: slot + after },
         }
     }
 }
@@ -116,6 +132,9 @@ pub struct Image {
     pub segments: Vec<SegmentRef>,
     /// Its regions.
     pub regions: Vec<RegionImage>,
+    /// The pages that other ranks store, in the order of regions and pages; `None` where that was
+    /// not written down.
+    pub references: Option<Vec<Reference>>,
 }
 
 #[derive(serde::Serialize, serde::Deserialize)]
@@ -157,6 +176,11 @@ impl Image {
         self.regions.iter().find(|region| region.name == name)
     }
 
+    /// The references, cut where the runs of their pages end.
+    pub fn referred(&self) -> impl Iterator<Item = Referred<'_>> {
+        reference::referred(self)
+    }
+
     /// The bytes of the file, and the digest by which the manifest names them.
     pub fn encode(&self) -> (Vec<u8>, Digest) {
         let regions = self
@@ -179,8 +203,15 @@ impl Image {
             segments: self.segments.clone(),
             regions,
         });
+        let references = self.references.as_deref();
+        let stretch = |reference: &Reference| Stretch::of(reference, self.hash);
+        let stretches = |references: &[Reference]| references.iter().map(stretch).collect();
+        body.extend(frame::encode::<Option<Vec<Stretch>>>(&references.map(stretches)));
         for run in self.regions.iter().flat_map(|region| &region.runs) {
             body.extend_from_slice(record(*run).as_bytes());
+        }
+        for reference in references.unwrap_or_default() {
+            body.extend_from_slice(&reference.hashes);
         }
         let bytes = frame::seal(SORT, &body);
         let digest = Digest(bytes[bytes.len() - 32..].try_into().expect("32 bytes"));
@@ -191,26 +222,19 @@ impl Image {
     pub fn decode(bytes: &[u8]) -> Result<(Self, Digest)> {
         let opened = frame::open(SORT, bytes)?;
         let (fields, rest): (Fields, _) = frame::decode_prefix(SORT, opened.body)?;
+        let (stretches, rest): (Option<Vec<Stretch>>, _) = match opened.version {
+            REFERENCES_SINCE.. => frame::decode_prefix(SORT, rest)?,
+            _ => (None, rest),
+        };
         segment::check_page_bytes(SORT.what, fields.page_bytes)?;
-        let mut records =
-            <[RunRecord]>::ref_from_bytes(rest).map_err(|_| malformed("its runs are cut off"))?;
-        let mut names = HashSet::new();
-        let mut regions = Vec::with_capacity(fields.regions.len());
-        for region in fields.regions {
-            name::check_region(&region.name)?;
-            if !names.insert(region.name.clone()) {
-                return Err(malformed("two regions have one name"));
-            }
-            let (own, others) = records
-                .split_at_checked(region.runs as usize)
-                .ok_or_else(|| malformed("it has fewer runs than its regions say"))?;
-            records = others;
-            regions.push(read_region(region, own, fields.page_bytes, &fields.segments)?);
-        }
-        if !records.is_empty() {
-            return Err(malformed("it has more runs than its regions say"));
-        }
-        let image = Self {
+        let runs: u64 = fields.regions.iter().map(|region| u64::from(region.runs)).sum();
+        let runs_bytes = runs.saturating_mul(size_of::<RunRecord>() as u64);
+        let (runs, hashes) = usize::try_from(runs_bytes)
+            .ok()
+            .and_then(|bytes| rest.split_at_checked(bytes))
+            .ok_or_else(|| malformed("its runs are cut off"))?;
+        let regions = read_regions(fields.regions, runs, fields.page_bytes, &fields.segments)?;
+        let mut image = Self {
             job: fields.job,
             version: fields.version,
             rank: fields.rank,
@@ -218,7 +242,18 @@ impl Image {
             hash: fields.hash,
             segments: fields.segments,
             regions,
+            references: None,
         };
+        match stretches {
+            Some(stretches) => {
+                image.references = Some(reference::read(stretches, hashes, &image)?);
+            }
+            None if hashes.is_empty() => {}
+            None => return Err(malformed("bytes follow its runs")),
+        }
+        if image.referred().any(|piece| matches!(piece.run, Run::Zero { .. })) {
+            return Err(malformed("a reference is to a page of zeros"));
+        }
         Ok((image, opened.digest))
     }
 }
@@ -233,6 +268,31 @@ fn record(run: Run) -> RunRecord {
         Run::Stored { pages, segment, slot } => (pages, segment, slot),
     };
     RunRecord { pages: pages.into(), segment: segment.into(), slot: slot.into() }
+}
+
+/// Reads the runs of all regions; there are as many as the fields say.
+fn read_regions(
+    fields: Vec<RegionFields>,
+    runs: &[u8],
+    page_bytes: u32,
+    segments: &[SegmentRef],
+) -> Result<Vec<RegionImage>> {
+    let mut records =
+        <[RunRecord]>::ref_from_bytes(runs).map_err(|_| malformed("its runs are cut off"))?;
+    let mut names = HashSet::new();
+    let mut regions = Vec::with_capacity(fields.len());
+    for region in fields {
+        name::check_region(&region.name)?;
+        if !names.insert(region.name.clone()) {
+            return Err(malformed("two regions have one name"));
+        }
+        let (own, others) = records
+            .split_at_checked(region.runs as usize)
+            .ok_or_else(|| malformed("it has fewer runs than its regions say"))?;
+        records = others;
+        regions.push(read_region(region, own, page_bytes, segments)?);
+    }
+    Ok(regions)
 }
 
 fn read_region(
@@ -316,6 +376,37 @@ mod tests {
             hash: HashKind::Xxh3,
             regions: regions.collect(),
             segments: vec![segment(1), segment(2)],
+            references: None,
+        }
+    }
+
+    /// An image as format 3 wrote it, byte by byte: one segment, one region of two runs.
+    fn third_format() -> Vec<u8> {
+        let fields = [&[1; 16][..], &[3, 2], &[0x80, 0x20], &[0]].concat();
+        let segments = [&[1][..], &[5; 16], &[2, 100, 0x80, 0x40], &[6; 32]].concat();
+        let regions = [&[1, 1, b'x'][..], &[0x80, 0xc0, 0x01], &[8], &[9; 32], &[2]].concat();
+        let runs = [[4u32, 0, 7], [2, u32::MAX, 0]].concat();
+        let runs: Vec<u8> = runs.into_iter().flat_map(u32::to_le_bytes).collect();
+        [fields, segments, regions, runs].concat()
+    }
+
+    #[test]
+    fn images_of_older_formats_have_no_references() {
+        for version in 1..REFERENCES_SINCE {
+            let bytes = frame::seal_version(SORT, version, &third_format());
+            let (image, digest) = Image::decode(&bytes).unwrap();
+            assert_eq!((image.rank, image.page_bytes, image.hash), (Rank(2), 4096, HashKind::Xxh3));
+            assert_eq!((image.segments[0].slots, image.segments[0].file_bytes), (100, 8192));
+            assert_eq!((image.regions[0].name.as_str(), image.regions[0].bytes), ("x", 6 * 4096));
+            let runs = [Run::Stored { pages: 4, segment: 0, slot: 7 }, Run::Zero { pages: 2 }];
+            assert_eq!((&image.regions[0].runs[..], &image.references), (&runs[..], &None));
+            // Written anew it is of today's format, and says the same.
+            let (again, other) = image.encode();
+            assert_ne!(other, digest);
+            assert_eq!(Image::decode(&again), Ok((image, other)));
+            let longer = [&third_format()[..], &[0; 16]].concat();
+            let longer = frame::seal_version(SORT, version, &longer);
+            assert!(Image::decode(&longer).is_err(), "bytes behind the runs of {version}");
         }
     }
 

@@ -25,6 +25,7 @@
 //!         pages_digest: Digest([0; 32]),
 //!         runs: vec![Run::Zero { pages: 2 }],
 //!     }],
+//!     references: None,
 //! };
 //! let (mut bytes, digest) = image.encode();
 //! assert_eq!(Image::decode(&bytes).unwrap(), (image, digest));
@@ -46,6 +47,7 @@ mod manifest;
 pub mod name;
 mod pledge;
 mod profile;
+mod reference;
 mod segment;
 mod store;
 
@@ -60,6 +62,7 @@ pub use kind::{Kind, Retry};
 pub use manifest::{ImageRef, Level, Manifest, Node, Stats};
 pub use pledge::{Pledge, PledgedPart, PledgedStream};
 pub use profile::{Tally, WRITE_BOUNDS, WRITE_CLASSES, WriteCount, Writes};
+pub use reference::{Reference, Referred};
 pub use segment::{
     BLOCK_BYTES_MAX, Block, PAGE_BYTES_MAX, PAGE_BYTES_MIN, SEGMENT_FOOTER_BYTES,
     SEGMENT_HEADER_BYTES, SegmentFooter, SegmentHeader, SegmentIndex, check_page_bytes,

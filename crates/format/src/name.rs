@@ -35,6 +35,8 @@ pub const SHARDS: &str = "shards";
 pub const RINGS: &str = "rings";
 /// Where pledges lie.
 pub const PLEDGES: &str = "pledges";
+/// Where the marks of checkpoints that a lazy restart found damaged lie.
+pub const MARKS: &str = "marks";
 
 /// Checks a job's name: letters, digits, `.`, `_`, `-`; not starting with a dot or dash.
 pub fn check_job(name: &str) -> Result<()> {
@@ -145,6 +147,18 @@ pub fn parse_pledge(name: &str) -> Option<(Version, AttemptId)> {
     (pledge(parsed.0, parsed.1) == name).then_some(parsed)
 }
 
+/// `marks/v0000000012-0123456789abcdef`
+pub fn mark(version: Version, attempt: AttemptId) -> String {
+    format!("{MARKS}/v{:010}-{attempt}", version.0)
+}
+
+/// The version and attempt of a mark's name.
+pub fn parse_mark(name: &str) -> Option<(Version, AttemptId)> {
+    let (version, attempt) = name.strip_prefix("marks/v")?.split_once('-')?;
+    let parsed = (Version(version.parse().ok()?), AttemptId::from_hex(attempt)?);
+    (mark(parsed.0, parsed.1) == name).then_some(parsed)
+}
+
 /// `shards/v0000000012-0123456789abcdef/000001-000000-000003`: sector, level and row
 pub fn shard(version: Version, attempt: AttemptId, place: (u32, u32, u32)) -> String {
     let (sector, level, row) = place;
@@ -204,6 +218,7 @@ mod tests {
             prop_assert_eq!(parse_segment(&segment(SegmentId(id))), Some(SegmentId(id)));
             prop_assert_eq!(parse_ring(&ring(version, attempt)), Some((version, attempt)));
             prop_assert_eq!(parse_pledge(&pledge(version, attempt)), Some((version, attempt)));
+            prop_assert_eq!(parse_mark(&mark(version, attempt)), Some((version, attempt)));
             let place = (rank.0, rank.0 / 2, 3);
             let name = shard(version, attempt, place);
             prop_assert_eq!(parse_shard(&name), Some((version, attempt, place)));

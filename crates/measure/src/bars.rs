@@ -33,9 +33,7 @@ pub(crate) fn disk_bars(disk: &stage::Disk) -> impl Iterator<Item = Bar> {
     let bytes = disk.bytes as f64;
     let rate = |time: std::time::Duration| bytes / time.as_secs_f64() / 1e9;
     let (raw, read) = (disk.raw_durable().1, disk.raw_read());
-    let share = raw.as_secs_f64() / disk.first().as_secs_f64();
     let faster = disk.first().as_secs_f64() / disk.second().as_secs_f64();
-    let restart = read.as_secs_f64() / disk.restart().as_secs_f64();
     let stats = &disk.stats;
     let stored = stats.segment_bytes + stats.image_bytes;
     let metadata = (stored - stats.compressed_bytes) as f64 / stats.captured_bytes as f64;
@@ -48,7 +46,7 @@ pub(crate) fn disk_bars(disk: &stage::Disk) -> impl Iterator<Item = Bar> {
         Bar::new(
             LETTER,
             "durable checkpoint, share of raw write+fsync",
-            share,
+            disk.durable_share(),
             Better::Higher,
             0.9,
         )
@@ -56,7 +54,7 @@ pub(crate) fn disk_bars(disk: &stage::Disk) -> impl Iterator<Item = Bar> {
         Bar::new(LETTER, "1 % changed, times faster than the first", faster, Better::Higher, 10.0)
             .ceiling(rate(raw), "GB/s"),
         Bar::new(LETTER, "metadata, share of protected", metadata, Better::Lower, 0.01),
-        Bar::new(LETTER, "restart, share of raw read", restart, Better::Higher, 0.8)
+        Bar::new(LETTER, "restart, share of raw read", disk.restart_share(), Better::Higher, 0.8)
             .ceiling(rate(read), "GB/s"),
     ]
     .into_iter()

@@ -4,8 +4,8 @@
 //! one or several writes in flight) and the fastest counts: a stage is compared with the best
 //! that could be done by hand, not with the way it happens to be built.
 
-use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -112,49 +112,70 @@ pub(crate) const READ_WAYS: [Way; 3] = [
     Way { name: "direct, 8 in flight", direct: true, threads: 8 },
 ];
 
-/// Writes a file; returns the time until all was written and until it was durable.
-pub(crate) fn raw_write(dir: &Path, source: &[u8], way: Way) -> Result<(Duration, Duration)> {
-    let path = dir.join("raw");
-    let file = open(&path, OFlags::CREATE | OFlags::TRUNC | OFlags::WRONLY, way.direct)?;
-    let started = std::time::Instant::now();
-    // Preallocation is part of the trick; a file system without it writes all the same.
-    let _ = rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, source.len() as u64);
-    each_chunk(source.len(), way.threads, |offset, bytes| {
-        let mut at = offset;
-        while at < offset + bytes {
-            at += rustix::io::pwrite(&file, &source[at..offset + bytes], at as u64)?;
-        }
-        Ok(())
-    })
-    .map_err(|source| failed("writing", &path, source))?;
-    let written = started.elapsed();
-    rustix::fs::fsync(&file).map_err(|source| failed("syncing", &path, source))?;
-    let durable = started.elapsed();
-    Ok((written, durable))
+/// A file of its own directory; both go with it.
+pub(crate) struct Raw {
+    dir: PathBuf,
+    path: PathBuf,
 }
 
-/// Reads the file that `raw_write` left, past the page cache.
-pub(crate) fn raw_read(dir: &Path, target: &mut AlignedBuf, way: Way) -> Result<Duration> {
-    let path = dir.join("raw");
-    let file = open(&path, OFlags::RDONLY, way.direct)?;
-    let base = SharedBuf(target.as_mut_ptr());
-    let bytes = target.len();
-    let (outcome, time) = timed(|| {
-        each_chunk(bytes, way.threads, |offset, bytes| {
-            // SAFETY: chunks are disjoint parts of `target`, which is borrowed for this call.
-            let chunk = unsafe { std::slice::from_raw_parts_mut(base.at(offset), bytes) };
-            let mut done = 0;
-            while done < bytes {
-                match rustix::io::pread(&file, &mut chunk[done..], (offset + done) as u64)? {
-                    0 => return Err(rustix::io::Errno::IO),
-                    read => done += read,
-                }
+impl Raw {
+    pub(crate) fn new(parent: &Path, name: &str) -> Result<Raw> {
+        let dir = parent.join(name);
+        std::fs::create_dir(&dir)
+            .map_err(|source| Error::Io { what: format!("making {}", dir.display()), source })?;
+        Ok(Raw { path: dir.join("data"), dir })
+    }
+
+    /// Writes the file; returns the time until all was written and until it was durable.
+    pub(crate) fn write(&self, source: &[u8], way: Way) -> Result<(Duration, Duration)> {
+        let path = &self.path;
+        let file = open(path, OFlags::CREATE | OFlags::TRUNC | OFlags::WRONLY, way.direct)?;
+        let started = std::time::Instant::now();
+        // Preallocation is part of the trick; a file system without it writes all the same.
+        let _ = rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, source.len() as u64);
+        each_chunk(source.len(), way.threads, |offset, bytes| {
+            let mut at = offset;
+            while at < offset + bytes {
+                at += rustix::io::pwrite(&file, &source[at..offset + bytes], at as u64)?;
             }
             Ok(())
         })
-    });
-    outcome.map_err(|source| failed("reading", &path, source))?;
-    Ok(time)
+        .map_err(|source| failed("writing", path, source))?;
+        let written = started.elapsed();
+        rustix::fs::fsync(&file).map_err(|source| failed("syncing", path, source))?;
+        Ok((written, started.elapsed()))
+    }
+
+    /// Reads what was written, past the page cache.
+    pub(crate) fn read(&self, target: &mut AlignedBuf, way: Way) -> Result<Duration> {
+        let path = &self.path;
+        let file = open(path, OFlags::RDONLY, way.direct)?;
+        let base = SharedBuf(target.as_mut_ptr());
+        let bytes = target.len();
+        let (outcome, time) = timed(|| {
+            each_chunk(bytes, way.threads, |offset, bytes| {
+                // SAFETY: chunks are disjoint parts of `target`, which is borrowed for this call.
+                let chunk = unsafe { std::slice::from_raw_parts_mut(base.at(offset), bytes) };
+                let mut done = 0;
+                while done < bytes {
+                    match rustix::io::pread(&file, &mut chunk[done..], (offset + done) as u64)? {
+                        0 => return Err(rustix::io::Errno::IO),
+                        read => done += read,
+                    }
+                }
+                Ok(())
+            })
+        });
+        outcome.map_err(|source| failed("reading", path, source))?;
+        Ok(time)
+    }
+}
+
+impl Drop for Raw {
+    fn drop(&mut self) {
+        // A left-over in a temporary directory goes with it.
+        let _ = std::fs::remove_dir_all(&self.dir);
+    }
 }
 
 struct SharedBuf(*mut u8);
@@ -175,16 +196,6 @@ fn open(path: &Path, flags: OFlags, direct: bool) -> Result<OwnedFd> {
         false => open(flags),
     };
     file.map_err(|source| failed("opening", path, source))
-}
-
-/// Removes the raw file and what the page cache holds of it.
-pub(crate) fn forget_raw(dir: &Path) {
-    let path = dir.join("raw");
-    if let Ok(file) = rustix::fs::open(&path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) {
-        let _ = rustix::fs::fadvise(file.as_fd(), 0, None, rustix::fs::Advice::DontNeed);
-    }
-    // A left-over in a temporary directory goes with it.
-    let _ = std::fs::remove_file(&path);
 }
 
 fn each_chunk(

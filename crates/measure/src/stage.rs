@@ -8,7 +8,7 @@ use standfast_format::HashKind;
 use standfast_reduce::{BlockDecoder, BlockEncoder, CodecSpec, FilterChoice, PageHasher, is_zero};
 use standfast_store::AlignedBuf;
 
-use crate::ceiling::{self, Memory, READ_WAYS, WRITE_WAYS};
+use crate::ceiling::{Memory, READ_WAYS, Raw, WRITE_WAYS};
 use crate::data;
 use crate::figure::{Error, Figure, Result, Setting, best, rate, timed};
 use crate::memory;
@@ -96,13 +96,18 @@ fn codec_figures(
 }
 
 /// Whole checkpoints and restarts beside the raw disk: medians over the rounds, so that what is
-/// tried in more ways (the raw disk) has no better chance of a lucky round.
+/// tried in more ways (the raw disk) has no better chance of a lucky round; and shares of the raw
+/// disk as medians of what they were within each round, for a disk that others use too is faster
+/// in one second than in the next. So is what a first checkpoint is compared with written right before
+/// and right after it, in the way that has been the fastest so far.
 pub(crate) struct Disk {
     pub(crate) bytes: usize,
     /// Raw write without and with the final sync, and read, by way.
     raw_written: [Times; WRITE_WAYS.len()],
     raw_durable: [Times; WRITE_WAYS.len()],
     raw_read: [Times; READ_WAYS.len()],
+    /// Raw write with the final sync, right before and after a first checkpoint: the mean.
+    beside: Times,
     segment: Times,
     first: Times,
     first_blocked: Times,
@@ -122,11 +127,21 @@ struct Times(Vec<Duration>);
 impl Times {
     fn add(&mut self, time: Duration) {
         self.0.push(time);
-        self.0.sort_unstable();
     }
 
     fn median(&self) -> Duration {
-        self.0[self.0.len() / 2]
+        let mut sorted = self.0.clone();
+        sorted.sort_unstable();
+        sorted[sorted.len() / 2]
+    }
+
+    /// What share of its own time something else took in the same round: the median.
+    fn share(&self, other: &Times) -> f64 {
+        let rounds = self.0.iter().zip(&other.0);
+        let mut shares: Vec<f64> =
+            rounds.map(|(own, other)| other.as_secs_f64() / own.as_secs_f64()).collect();
+        shares.sort_unstable_by(f64::total_cmp);
+        shares[shares.len() / 2]
     }
 }
 
@@ -147,6 +162,7 @@ pub(crate) fn disk(setting: &Setting) -> Result<Disk> {
         raw_written: Default::default(),
         raw_durable: Default::default(),
         raw_read: Default::default(),
+        beside: Times::default(),
         segment: Times::default(),
         first: Times::default(),
         first_blocked: Times::default(),
@@ -157,25 +173,43 @@ pub(crate) fn disk(setting: &Setting) -> Result<Disk> {
         buffer_bytes: 0,
     };
     for round in 0..setting.rounds.max(1) {
-        raw_round(dir.path(), &memory, &mut target, &mut disk)?;
+        raw_round(dir.path(), &memory, &mut target, round, &mut disk)?;
         segment_round(dir.path(), &memory, &mut disk)?;
         job_round(dir.path(), &mut memory, &mut target, round as u64, &mut disk)?;
     }
     Ok(disk)
 }
 
-fn raw_round(dir: &Path, source: &[u8], target: &mut AlignedBuf, disk: &mut Disk) -> Result<()> {
-    // The buffered way leaves the file in the page cache; a later one replaces it.
+/// Every way begins with a new file in a new directory, as a job does: blocks that were written a
+/// moment ago are faster than others.
+fn raw_round(
+    dir: &Path,
+    source: &[u8],
+    target: &mut AlignedBuf,
+    round: usize,
+    disk: &mut Disk,
+) -> Result<()> {
+    let mut last = None;
     for (at, way) in WRITE_WAYS.into_iter().enumerate() {
-        let (written, durable) = ceiling::raw_write(dir, source, way)?;
+        // The one before goes first: two copies need not fit.
+        drop(last.take());
+        let raw = Raw::new(dir, &format!("raw-{round}-{at}"))?;
+        let (written, durable) = raw.write(source, way)?;
         disk.raw_written[at].add(written);
         disk.raw_durable[at].add(durable);
+        last = Some(raw);
     }
+    let raw = last.expect("there is a way");
     for (at, way) in READ_WAYS.into_iter().enumerate() {
-        disk.raw_read[at].add(ceiling::raw_read(dir, target, way)?);
+        disk.raw_read[at].add(raw.read(target, way)?);
     }
-    ceiling::forget_raw(dir);
     Ok(())
+}
+
+/// Write and sync in the way that was the fastest so far.
+fn raw_again(dir: &Path, source: &[u8], disk: &Disk) -> Result<Duration> {
+    let (way, _) = best_way(&disk.raw_durable);
+    Ok(Raw::new(dir, "raw-beside")?.write(source, WRITE_WAYS[way])?.1)
 }
 
 /// One large object through the store alone: no hashing, no compression.
@@ -209,7 +243,9 @@ fn job_round(
     let before = memory::resident();
     // SAFETY: the buffer outlives its protection and nobody else uses it.
     unsafe { job.protect("memory", memory.as_mut_ptr(), memory.len(), 8)? };
+    let raw_before = raw_again(dir, memory, disk)?;
     let (first, blocked, durable) = durable(&job)?;
+    disk.beside.add((raw_before + raw_again(dir, memory, disk)?) / 2);
     if let (Some(before), Some(after)) = (before, memory::resident()) {
         let extra = after.peak.saturating_sub(before.now);
         disk.extra_bytes = Some(disk.extra_bytes.map_or(extra, |least| least.min(extra)));
@@ -245,14 +281,23 @@ fn durable(job: &Job) -> Result<(Version, Duration, Duration)> {
 }
 
 impl Disk {
-    /// The raw disk's write+fsync, how it was reached, and its read.
+    /// The raw disk's write+fsync beside first checkpoints, and how it was reached.
     pub(crate) fn raw_durable(&self) -> (&'static str, Duration) {
-        let (way, time) = best_way(&self.raw_durable);
-        (WRITE_WAYS[way].name, time)
+        (WRITE_WAYS[best_way(&self.raw_durable).0].name, self.beside.median())
     }
 
     pub(crate) fn raw_read(&self) -> Duration {
         best_way(&self.raw_read).1
+    }
+
+    /// Share of the raw disk's write+fsync that a first checkpoint reaches.
+    pub(crate) fn durable_share(&self) -> f64 {
+        self.first.share(&self.beside)
+    }
+
+    /// Share of the raw disk's read that a restart reaches.
+    pub(crate) fn restart_share(&self) -> f64 {
+        self.restart.share(&self.raw_read[best_way(&self.raw_read).0])
     }
 
     pub(crate) fn first(&self) -> Duration {

@@ -15,6 +15,7 @@
 //! - At most the pool's buffers are in flight; `push` waits for a free one.
 //! - [`Pending::seal`] returns only when no encoder works for this checkpoint any more.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
@@ -63,6 +64,22 @@ pub struct Packer {
     own: Option<Mutex<Encoder>>,
     work: Option<Sender<Work>>,
     encoders: Vec<JoinHandle<()>>,
+    warming: Option<Warming>,
+}
+
+/// A thread that makes memory ready, and how much of it.
+struct Warming {
+    bytes: usize,
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<()>,
+}
+
+impl Warming {
+    fn stop(self) {
+        self.stop.store(true, Ordering::Relaxed);
+        // Nothing depends on it.
+        let _ = self.thread.join();
+    }
 }
 
 struct Work {
@@ -71,6 +88,12 @@ struct Work {
     segment: Arc<OpenSegment>,
     flight: Flight,
 }
+
+/// So many full blocks wake the encoders together: woken for every single one, they would change
+/// places with the thread that fills the next. Less than this, where the pool is small.
+const TOGETHER: usize = 4;
+/// What is protected grows region by region: it is made ready for whole steps of this.
+const WARM_STEP: usize = 8 << 20;
 
 /// Counts the blocks of one checkpoint that are on their way.
 #[derive(Clone, Default)]
@@ -82,8 +105,11 @@ impl Flight {
     }
 
     fn land(&self) {
-        *self.0.0.lock().expect("counting does not panic") -= 1;
-        self.0.1.notify_all();
+        let mut count = self.0.0.lock().expect("counting does not panic");
+        *count -= 1;
+        if *count == 0 {
+            self.0.1.notify_all();
+        }
     }
 
     fn wait(&self) {
@@ -149,7 +175,28 @@ impl Packer {
             })
             .collect();
         let own = (settings.encoders() == 0).then(|| Mutex::new(encoder()));
-        Self { store, settings, hasher, pool, adaptive, own, work: Some(work), encoders }
+        let (work, warming) = (Some(work), None);
+        Self { store, settings, hasher, pool, adaptive, own, work, encoders, warming }
+    }
+
+    /// Makes ready, beside the program, what a first checkpoint of so many bytes needs.
+    pub fn warm(&mut self, bytes: usize) {
+        let bytes = bytes.min(self.settings.pool_bytes) / WARM_STEP * WARM_STEP;
+        if bytes <= self.warming.as_ref().map_or(0, |warming| warming.bytes) {
+            return;
+        }
+        self.warming.take().into_iter().for_each(Warming::stop);
+        let (store, pool) = (Arc::clone(&self.store), self.pool.clone());
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let warm = move || {
+            keep_signals_away();
+            store.prepare();
+            pool.warm(bytes, &stopped);
+        };
+        let thread = std::thread::Builder::new().name("sf-warm".into()).spawn(warm);
+        // Without it everything goes on, a little later.
+        self.warming = thread.ok().map(|thread| Warming { bytes, stop, thread });
     }
 
     /// How many buffers are in which state.
@@ -173,6 +220,8 @@ impl Packer {
             current: None,
             closed: Vec::new(),
             filling: None,
+            full: Vec::new(),
+            together: TOGETHER.min(self.pool.buffers() / 8).max(1),
             flight: Flight::default(),
             collecting: self.adaptive.clone().map(Collecting::new),
         }
@@ -186,6 +235,7 @@ impl Packer {
 impl Drop for Packer {
     fn drop(&mut self) {
         self.work = None;
+        self.warming.take().into_iter().for_each(Warming::stop);
         for encoder in self.encoders.drain(..) {
             // An encoder that panicked has reported it; there is nobody else to tell.
             let _ = encoder.join();
@@ -206,6 +256,9 @@ pub struct Batch<'a> {
     current: Option<Current>,
     closed: Vec<(Arc<OpenSegment>, Arc<Vec<u8>>)>,
     filling: Option<Filling>,
+    /// Full blocks that wait for company, as many at most.
+    full: Vec<Work>,
+    together: usize,
     flight: Flight,
     collecting: Option<Collecting>,
     /// Writes in the program's own time, where asked for.
@@ -253,11 +306,7 @@ impl Batch<'_> {
             None => {
                 self.current.as_ref().expect("a segment is open").segment.check()?;
                 let may_lend = self.packer.settings.pool_bytes >= 4 * HELD_BYTES_MAX;
-                let pool = &self.packer.pool;
-                let buf = match &mut self.collecting {
-                    Some(collecting) => collecting.waiting(|| pool.take()),
-                    None => pool.take(),
-                };
+                let buf = self.take_buffer();
                 self.filling.insert(Filling { buf, pages: 0, elem, may_lend })
             }
         };
@@ -266,6 +315,17 @@ impl Batch<'_> {
         slot[page.len()..].fill(0);
         self.packer.hasher.hash(slot, hash);
         Ok(())
+    }
+
+    /// A buffer of the pool. Before it waits for one, every full block is on its way: they are
+    /// what it waits for.
+    fn take_buffer(&mut self) -> PoolBuf {
+        let pool = &self.packer.pool;
+        if let Some(buf) = pool.try_take() {
+            return buf;
+        }
+        self.send_full();
+        pool.take()
     }
 
     /// Makes the page staged last the next slot of the open segment.
@@ -308,6 +368,7 @@ impl Batch<'_> {
     pub fn close_segment(&mut self, hashes: Arc<Vec<u8>>) {
         self.end_piece();
         self.dispatch();
+        self.send_full();
         let current = self.current.take().expect("a segment is open");
         if let Some(inline) = &mut self.inline {
             inline.write_held(&current.segment);
@@ -346,16 +407,22 @@ impl Batch<'_> {
             return;
         }
         let Some(own) = &self.packer.own else {
-            self.flight.start();
-            let work = Work { block, number, segment, flight: self.flight.clone() };
-            self.packer.queue().send(work).expect("encoders live as long as the packer");
+            self.full.push(Work { block, number, segment, flight: self.flight.clone() });
+            if self.full.len() >= self.together {
+                self.send_full();
+            }
             return;
         };
         own.lock().unwrap_or_else(PoisonError::into_inner).run(block, number, &segment, 0);
         // Nothing is collected or compressed while something is on its way to the medium.
         segment.settle();
-        if let Some(collecting) = &mut self.collecting {
-            collecting.resume();
+    }
+
+    /// Hands the full blocks to the encoders.
+    fn send_full(&mut self) {
+        for work in self.full.drain(..) {
+            work.flight.start();
+            self.packer.queue().send(work).expect("encoders live as long as the packer");
         }
     }
 }

@@ -11,8 +11,9 @@
 //! docs/PIPELINE.md compares this with the published pipeline.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use rustix::time::{ClockId, clock_gettime};
 use standfast_reduce::{Adaptive, BlockEncoder, CodecChoice, CodecSpec};
 
 use crate::packer::PackSettings;
@@ -78,47 +79,37 @@ impl PackSettings {
 /// The rate of collecting is told after so many bytes.
 const TOLD_BYTES: u64 = 1 << 20;
 
-/// Measures how fast pages are collected, without the time spent waiting for a buffer.
+/// Measures how fast pages are collected: in processor time, for neither waiting for a buffer nor
+/// giving way to the encoders is collecting. Where the stages take turns the thread's other work
+/// counts too; there it is the same for every choice and decides nothing.
 pub(crate) struct Collecting {
     adaptive: Arc<Adaptive>,
-    since: Instant,
-    waited: Duration,
+    since: Duration,
+    /// Collected since then.
     bytes: u64,
-    busy: Duration,
+    /// What was told last, for a byte.
+    told_s: Option<f64>,
 }
 
 impl Collecting {
     pub(crate) fn new(adaptive: Arc<Adaptive>) -> Self {
         adaptive.begin_collecting();
-        let (since, zero) = (Instant::now(), Duration::ZERO);
-        Self { adaptive, since, waited: zero, bytes: 0, busy: zero }
-    }
-
-    /// Runs what waits for a buffer.
-    pub(crate) fn waiting<T>(&mut self, wait: impl FnOnce() -> T) -> T {
-        let started = Instant::now();
-        let got = wait();
-        self.waited += started.elapsed();
-        got
+        Self { adaptive, since: thread_time(), bytes: 0, told_s: None }
     }
 
     /// A block of so many bytes is full.
     pub(crate) fn collected(&mut self, bytes: usize) {
-        let now = Instant::now();
-        let waited = std::mem::take(&mut self.waited);
-        self.busy += (now - std::mem::replace(&mut self.since, now)).saturating_sub(waited);
         self.bytes += bytes as u64;
-        if self.bytes >= TOLD_BYTES {
-            self.adaptive.collecting(self.busy.as_secs_f64() / self.bytes as f64);
-            // Half of it stays: the rate follows what happens without jumping.
-            self.bytes /= 2;
-            self.busy /= 2;
+        if self.bytes < TOLD_BYTES {
+            return;
         }
-    }
-
-    /// What was done since the last block was no collecting.
-    pub(crate) fn resume(&mut self) {
-        self.since = Instant::now();
+        let now = thread_time();
+        let took = now.saturating_sub(std::mem::replace(&mut self.since, now));
+        let now_s = took.as_secs_f64() / self.bytes as f64;
+        // The rate follows what happens without jumping.
+        let told_s = (self.told_s.unwrap_or(now_s) + now_s) / 2.0;
+        self.adaptive.collecting(told_s);
+        (self.told_s, self.bytes) = (Some(told_s), 0);
     }
 }
 
@@ -126,4 +117,10 @@ impl Drop for Collecting {
     fn drop(&mut self) {
         self.adaptive.end_collecting();
     }
+}
+
+/// Processor time of this thread.
+fn thread_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.max(0) as u64, time.tv_nsec.max(0) as u32)
 }

@@ -8,10 +8,14 @@
 //! fresh memory costs more than copying into it. Why the buffer given back last is taken first:
 //! it is still in the caches, and a fast disk never lets the rest of the pool be touched.
 //!
+//! Why it can be warmed up: the buffers that a checkpoint takes first are otherwise made while the
+//! program waits for it, and the disk too.
+//!
 //! Invariants:
 //! - A buffer number is either in the free stack or owned by exactly one [`PoolBuf`].
 
 use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use standfast_store::AlignedBuf;
@@ -19,6 +23,15 @@ use standfast_store::AlignedBuf;
 /// A taker who found the pool empty waits until one buffer of so many is free: woken for every
 /// single one, it would change places with the writers at every block.
 const REFILL_SHARE: usize = 16;
+/// Warming up stops between two pieces of so many bytes, if it is told to.
+const PIECE_BYTES: usize = 2 << 20;
+
+/// Buffers that nobody has.
+struct Free {
+    stack: Vec<usize>,
+    /// Takers who found none. Nobody else needs to be woken.
+    waiting: usize,
+}
 
 struct Arena {
     base: *mut u8,
@@ -26,19 +39,19 @@ struct Arena {
     buffer_bytes: usize,
     /// So many buffers must be free before a taker who found none goes on.
     refill: usize,
-    free: Mutex<Vec<usize>>,
+    free: Mutex<Free>,
     freed: Condvar,
     /// Keeps the memory; only ever touched through `base`.
-    _memory: AlignedBuf,
+    memory: AlignedBuf,
 }
 
 impl Arena {
-    fn free(&self) -> MutexGuard<'_, Vec<usize>> {
+    fn free(&self) -> MutexGuard<'_, Free> {
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-// SAFETY: `base` points into `_memory`, which lives as long; buffers never overlap and each is
+// SAFETY: `base` points into `memory`, which lives as long; buffers never overlap and each is
 // handed to one owner at a time, so access from several threads is disjoint.
 unsafe impl Send for Arena {}
 // SAFETY: as above; the free stack is behind a lock.
@@ -56,28 +69,49 @@ impl Pool {
         assert!(buffers > 0 && buffer_bytes > 0, "a pool holds something");
         let mut memory = AlignedBuf::with_len(buffers * buffer_bytes);
         let base = memory.as_mut_ptr();
-        let free = Mutex::new((0..buffers).rev().collect());
+        let free = Mutex::new(Free { stack: (0..buffers).rev().collect(), waiting: 0 });
         let refill = (buffers / REFILL_SHARE).max(1);
         let freed = Condvar::new();
-        let arena = Arena { base, buffers, buffer_bytes, refill, free, freed, _memory: memory };
+        let arena = Arena { base, buffers, buffer_bytes, refill, free, freed, memory };
         Self { arena: Arc::new(arena) }
+    }
+
+    /// A free buffer, if there is one. Its contents are left-overs.
+    pub fn try_take(&self) -> Option<PoolBuf> {
+        let number = self.arena.free().stack.pop()?;
+        Some(PoolBuf { arena: Arc::clone(&self.arena), number })
     }
 
     /// A free buffer; waits until there is one. Its contents are left-overs.
     pub fn take(&self) -> PoolBuf {
         let mut free = self.arena.free();
-        if free.is_empty() {
-            let few = |free: &mut Vec<usize>| free.len() < self.arena.refill;
+        if free.stack.is_empty() {
+            free.waiting += 1;
+            let few = |free: &mut Free| free.stack.len() < self.arena.refill;
             let waited = self.arena.freed.wait_while(free, few);
             free = waited.unwrap_or_else(PoisonError::into_inner);
+            free.waiting -= 1;
         }
-        let number = free.pop().expect("somebody waited for it");
+        let number = free.stack.pop().expect("somebody waited for it");
         PoolBuf { arena: Arc::clone(&self.arena), number }
+    }
+
+    /// Lets memory be there for the buffers that are taken first, so many bytes of them, unless it
+    /// is told to stop.
+    pub(crate) fn warm(&self, bytes: usize, stop: &AtomicBool) {
+        let memory = &self.arena.memory;
+        let bytes = bytes.min(memory.len());
+        for start in (0..bytes).step_by(PIECE_BYTES) {
+            let end = bytes.min(start + PIECE_BYTES);
+            if stop.load(Ordering::Relaxed) || !memory.populate(start..end) {
+                return;
+            }
+        }
     }
 
     /// How many buffers nobody has.
     pub fn empty(&self) -> usize {
-        self.arena.free().len()
+        self.arena.free().stack.len()
     }
 
     /// How many buffers there are.
@@ -129,10 +163,10 @@ impl DerefMut for PoolBuf {
 impl Drop for PoolBuf {
     fn drop(&mut self) {
         let mut free = self.arena.free();
-        free.push(self.number);
-        let enough = free.len() >= self.arena.refill;
+        free.stack.push(self.number);
+        let is_awaited = free.waiting > 0 && free.stack.len() >= self.arena.refill;
         drop(free);
-        if enough {
+        if is_awaited {
             self.arena.freed.notify_one();
         }
     }
@@ -153,9 +187,19 @@ mod tests {
         for (at, buffer) in all.iter().enumerate() {
             assert!(buffer.iter().all(|byte| *byte == at as u8 + 1));
         }
-        assert!(pool.arena.free().is_empty());
+        assert_eq!(pool.empty(), 0);
         drop(all);
-        assert_eq!(pool.arena.free().len(), 3);
+        assert_eq!(pool.empty(), 3);
+    }
+
+    #[test]
+    fn warming_up_leaves_what_is_in_buffers() {
+        let pool = Pool::new(3, PIECE_BYTES);
+        let mut first = pool.take();
+        first[7] = 7;
+        pool.warm(usize::MAX, &AtomicBool::new(false));
+        pool.warm(usize::MAX, &AtomicBool::new(true));
+        assert_eq!((first[7], first[8]), (7, 0));
     }
 
     #[test]

@@ -10,7 +10,7 @@
 //! Invariants:
 //! - A wait ends: with the first write that lands, or after [`FIRST_WAIT_MAX`].
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, TryLockError};
 use std::time::Duration;
 
 use standfast_format::SegmentId;
@@ -21,6 +21,8 @@ use standfast_store::WriteMeter;
 /// better than none.
 const WINDOW_BYTES: u64 = 2 << 20;
 const FIRST_WINDOW_BYTES: u64 = 64 << 10;
+/// The average follows the store over so many bytes.
+const MEMORY_BYTES: u64 = 8 << 20;
 /// So much is handed to a store of unknown speed before anybody waits: more than its first write.
 const UNKNOWN_BYTES_MAX: u64 = 1 << 20;
 /// Longest wait for the first write.
@@ -52,6 +54,8 @@ struct Window {
     bytes: u64,
     busy: Duration,
     seconds_per_byte: Option<f64>,
+    /// Bytes that the average is made of.
+    known_bytes: u64,
 }
 
 impl Storing {
@@ -71,28 +75,32 @@ impl Storing {
         }
     }
 
-    /// Whether the store's speed is known.
+    /// Whether the store's speed is known, or another one is just finding out.
     fn look(&self, progress: &Progress) -> bool {
         let (bytes, busy, backlog) = match &progress.meter {
             Some(meter) => {
                 let pace = meter.pace();
-                (pace.landed_bytes, pace.busy, pace.under_way_bytes)
+                (pace.landed_bytes, pace.busy, Some(pace.under_way_bytes))
             }
-            None => (progress.handed_bytes, progress.handing, 0),
+            None => (progress.handed_bytes, progress.handing, None),
         };
-        let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut window = match self.window.try_lock() {
+            Ok(window) => window,
+            Err(TryLockError::Poisoned(window)) => window.into_inner(),
+            // Another encoder is looking.
+            Err(TryLockError::WouldBlock) => return true,
+        };
         if window.segment.replace(progress.segment) != Some(progress.segment) {
             (window.bytes, window.busy) = (0, Duration::ZERO);
         }
         let moved = bytes.saturating_sub(window.bytes);
-        let enough = match window.seconds_per_byte {
-            Some(_) => WINDOW_BYTES,
-            None => FIRST_WINDOW_BYTES,
-        };
+        let enough = window.known_bytes.clamp(FIRST_WINDOW_BYTES, WINDOW_BYTES);
         if moved >= enough {
             let now = busy.saturating_sub(window.busy).as_secs_f64() / moved as f64;
             let before = window.seconds_per_byte.unwrap_or(now);
-            window.seconds_per_byte = Some((before + now) / 2.0);
+            window.known_bytes = (window.known_bytes + moved).min(MEMORY_BYTES);
+            let pull = moved as f64 / window.known_bytes as f64;
+            window.seconds_per_byte = Some(before + pull.min(1.0) * (now - before));
             (window.bytes, window.busy) = (bytes, busy);
         }
         self.adaptive.storing(window.seconds_per_byte, backlog);
@@ -118,13 +126,22 @@ mod tests {
         let unknown = adaptive.rates().store_s;
         storing.observe(&progress(1 << 10, 500, None));
         assert_eq!(adaptive.rates().store_s, unknown, "too few to tell");
-        let near = |expected: f64| (adaptive.rates().store_s / expected - 1.0).abs() < 1e-6;
+        let mib_takes = |expected_s: f64| {
+            let mib_s = adaptive.rates().store_s * f64::from(1 << 20);
+            assert!((mib_s / expected_s - 1.0).abs() < 1e-6, "{mib_s}");
+        };
         storing.observe(&progress(1 << 20, 2000, None));
-        assert!(near(2.0 / f64::from(1 << 20)));
+        mib_takes(2.0);
         storing.observe(&progress(2 << 20, 3000, None));
-        assert!(near(2.0 / f64::from(1 << 20)), "too few to change it");
-        storing.observe(&progress(3 << 20, 6000, None));
-        assert!(near(2.0 / f64::from(1 << 20)));
+        mib_takes(1.5);
+        storing.observe(&progress(3 << 20, 10_000, None));
+        // Too few to change it now.
+        mib_takes(1.5);
+        storing.observe(&progress(4 << 20, 10_000, None));
+        mib_takes(2.5);
+        storing.observe(&progress(64 << 20, 70_000, None));
+        // What was long ago is forgotten.
+        mib_takes(1.0);
         assert_eq!(adaptive.rates().ahead_bytes, f64::from(5 << 20));
     }
 
@@ -137,9 +154,9 @@ mod tests {
         meter.started(4 << 20);
         meter.landed(2 << 20, Duration::from_millis(9));
         storing.observe(&progress(7 << 20, 0, Some(Arc::clone(&meter))));
-        assert_eq!(adaptive.rates().backlog_bytes, f64::from(4 << 20));
+        assert_eq!(adaptive.rates().backlog_bytes, Some(f64::from(4 << 20)));
         meter.landed(4 << 20, Duration::from_millis(9));
         storing.observe(&progress(7 << 20, 0, Some(meter)));
-        assert_eq!(adaptive.rates().backlog_bytes, 0.0);
+        assert_eq!(adaptive.rates().backlog_bytes, Some(0.0));
     }
 }

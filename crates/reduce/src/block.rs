@@ -49,7 +49,7 @@ impl<'a> Encoded<'a> {
 /// Who says which codec.
 enum Way {
     Fixed(Box<dyn Codec>),
-    Auto(Choosing),
+    Auto(Box<Choosing>),
 }
 
 /// Turns raw blocks into stored ones; one per compressing thread.
@@ -86,7 +86,7 @@ impl BlockEncoder {
 
     /// An encoder that shares its choices with others.
     pub fn adaptive(adaptive: Arc<Adaptive>, filter: FilterChoice, block_bytes_max: usize) -> Self {
-        let way = Way::Auto(Choosing::new(adaptive));
+        let way = Way::Auto(Box::new(Choosing::new(adaptive)));
         Self::with(way, filter, Probe::new(None, filter), block_bytes_max, block_bytes_max)
     }
 
@@ -183,23 +183,15 @@ fn choose(
     if choosing.passes(raw.len()) {
         return None;
     }
-    let mut begun = choosing.begin(raw.len());
+    choosing.begin(raw.len());
     let Some(sampled) = probe.choose(raw, elem_hint) else {
         choosing.noise(raw.len());
         return None;
     };
-    let key = choosing.choose(&sampled);
-    if choosing.is_fresh(key.1) {
-        // Compressed twice, and timed the second time.
-        let codec = choosing.codec(key.1);
-        let _ = codec.and_then(|codec| compress(codec, sampled.filter, raw, planes, packed));
-        begun = choosing.begin(raw.len());
-    }
-    let codec = choosing.codec(key.1);
-    let done = codec.and_then(|codec| compress(codec, sampled.filter, raw, planes, packed));
-    let stored = done.map_or(raw.len(), |(.., len)| len);
-    choosing.done(key, &sampled, (raw.len(), stored), begun);
-    done
+    let choice = choosing.choose(&sampled);
+    let mut with = |codec: &mut dyn Codec| compress(codec, sampled.filter, raw, planes, packed);
+    choosing.compare(choice, |codec| with(codec).map_or(raw.len(), |(.., len)| len));
+    choosing.compress(choice, &sampled, raw.len(), with, |(.., len)| *len)
 }
 
 fn compress(

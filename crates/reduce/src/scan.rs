@@ -16,11 +16,17 @@
 //!   is handed over exactly once, in the order of regions and pages.
 //! - After a scan that succeeded, [`Positions`] holds the hash of every page as it was handed over.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard};
+mod gate;
+#[cfg(test)]
+mod tests;
 
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard};
+
+use self::gate::{Gate, OpenOnDrop};
 use crate::catalog::PageRef;
 use crate::hash::PageHasher;
+use crate::positions::Positions;
 use crate::zero::is_zero;
 
 /// Pages per piece: 64 bits mark which of them changed.
@@ -31,96 +37,6 @@ const AHEAD: usize = 4;
 /// How much of the next page is asked for ahead.
 #[cfg(target_arch = "x86_64")]
 const FETCH_BYTES: usize = 4096;
-
-/// What a region's pages hashed to, and where they are stored.
-#[derive(Debug, Default)]
-pub struct Positions {
-    hashes: Vec<u8>,
-    refs: Vec<PageRef>,
-    known: usize,
-}
-
-impl Positions {
-    /// Where each page is, once a scan has been consumed.
-    pub fn refs(&self) -> &[PageRef] {
-        &self.refs
-    }
-
-    /// The hashes of all pages, end to end.
-    pub fn hashes(&self) -> &[u8] {
-        &self.hashes
-    }
-
-    /// What is known of a region whose pages are these: where each is, and its hash.
-    pub fn of<'a>(pages: impl Iterator<Item = (PageRef, &'a [u8])>) -> Self {
-        let (mut hashes, mut refs) = (Vec::new(), Vec::new());
-        for (place, hash) in pages {
-            hashes.extend_from_slice(hash);
-            refs.push(place);
-        }
-        hashes.shrink_to_fit();
-        refs.shrink_to_fit();
-        let known = refs.len();
-        Self { hashes, refs, known }
-    }
-
-    /// Says anew where pages are.
-    pub fn remap(&mut self, place: impl Fn(PageRef) -> PageRef) {
-        self.refs.iter_mut().for_each(|page| *page = place(*page));
-    }
-
-    /// Whether nothing is known: the next scan hands over every page.
-    pub fn is_unknown(&self) -> bool {
-        self.known == 0
-    }
-
-    /// Takes everything as unknown: the next scan hands over every page.
-    pub fn forget(&mut self) {
-        self.known = 0;
-    }
-
-    /// Memory held, in bytes.
-    pub fn bytes(&self) -> usize {
-        self.hashes.capacity() + self.refs.capacity() * size_of::<PageRef>()
-    }
-
-    /// The hashes of all pages, if so many are known and no others.
-    pub fn known_hashes(&self, pages: usize) -> Option<&[u8]> {
-        (pages > 0 && self.known == pages && self.refs.len() == pages).then_some(&self.hashes)
-    }
-
-    /// Prepares for a walk over so many pages; returns how many were known. They are known again
-    /// with [`Positions::end`].
-    pub fn begin(&mut self, pages: usize, hash_bytes: usize) -> usize {
-        self.fit(pages, hash_bytes);
-        std::mem::take(&mut self.known)
-    }
-
-    /// Hash and place of a page.
-    pub fn entry(&mut self, page: usize, hash_bytes: usize) -> (&mut [u8], &mut PageRef) {
-        (&mut self.hashes[page * hash_bytes..][..hash_bytes], &mut self.refs[page])
-    }
-
-    /// Everything is known.
-    pub fn end(&mut self) {
-        self.known = self.refs.len();
-    }
-
-    /// Fits the tables to a region of so many pages; pages beyond the old length are unknown.
-    fn fit(&mut self, pages: usize, hash_bytes: usize) {
-        self.known = self.known.min(pages);
-        if self.refs.is_empty() {
-            // Fresh zeros come from the system, touched only when a thread fills them.
-            self.hashes = vec![0; pages * hash_bytes];
-            self.refs = vec![PageRef::ZERO; pages];
-        } else if self.refs.len() != pages {
-            self.hashes.resize(pages * hash_bytes, 0);
-            self.refs.resize(pages, PageRef::ZERO);
-            self.hashes.shrink_to_fit();
-            self.refs.shrink_to_fit();
-        }
-    }
-}
 
 /// One region to be scanned.
 #[derive(Debug)]
@@ -249,10 +165,8 @@ impl Scanner {
         let mut refs = Vec::with_capacity(targets.len());
         for (region, target) in targets.iter_mut().enumerate() {
             let pages = target.bytes.len().div_ceil(self.page_bytes);
-            target.positions.fit(pages, hash_bytes);
-            // Known again only when everything was handed over.
-            let known = std::mem::take(&mut target.positions.known);
-            let Positions { hashes, refs: own, .. } = &mut *target.positions;
+            let known = target.positions.begin(pages, hash_bytes);
+            let (hashes, own) = target.positions.tables();
             let (dirty, trust_dirty) = (target.dirty, target.trust_dirty && target.dirty.is_some());
             let cut = self.cut(region, target.bytes, hashes, known, dirty);
             pieces.extend(cut.map(|piece| Piece { trust_dirty, ..piece }));
@@ -261,7 +175,7 @@ impl Scanner {
         self.run(&pieces, |piece| self.hand_over(piece, &mut refs[piece.region], &mut store))?;
         drop(pieces);
         for target in targets {
-            target.positions.known = target.positions.refs.len();
+            target.positions.end();
         }
         Ok(())
     }
@@ -276,10 +190,9 @@ impl Scanner {
     ) -> Result<(), C::Error> {
         for (region, target) in targets.iter_mut().enumerate() {
             let pages = target.bytes.len().div_ceil(self.page_bytes);
-            target.positions.fit(pages, self.hasher.bytes());
-            let known = std::mem::take(&mut target.positions.known);
+            let known = target.positions.begin(pages, self.hasher.bytes());
             self.walk_region(region, target, known, consumer)?;
-            target.positions.known = pages;
+            target.positions.end();
         }
         Ok(())
     }
@@ -291,7 +204,7 @@ impl Scanner {
         known: usize,
         consumer: &mut C,
     ) -> Result<(), C::Error> {
-        let Positions { hashes, refs, .. } = &mut *target.positions;
+        let (hashes, refs) = target.positions.tables();
         let hashes = hashes.chunks_exact_mut(self.hasher.bytes());
         let pages = target.bytes.chunks(self.page_bytes).zip(hashes).zip(refs).enumerate();
         for (at, ((bytes, hash), place)) in pages {
@@ -308,10 +221,7 @@ impl Scanner {
             }
             let mut fresh = [0u8; standfast_format::HASH_BYTES_MAX];
             let fresh = &mut fresh[..hash.len()];
-            match zero {
-                true => fresh.copy_from_slice(&self.zero_hash),
-                false => self.hash_page(bytes, fresh),
-            }
+            self.hash_or_zero(bytes, zero, fresh);
             let trusted = target.trust_dirty && target.dirty.is_some();
             if at >= known || trusted || hash != fresh {
                 hash.copy_from_slice(fresh);
@@ -445,38 +355,6 @@ impl Scanner {
     }
 }
 
-/// Holds helpers back until what they would hash is soon to be handed over.
-#[derive(Default)]
-struct Gate {
-    /// Pieces handed over; `usize::MAX` when no more will be.
-    done: Mutex<usize>,
-    moved: Condvar,
-}
-
-impl Gate {
-    /// Waits until piece `at` is at most `ahead` pieces away; false if nobody wants it any more.
-    fn pass(&self, at: usize, ahead: usize) -> bool {
-        let done = self.done.lock().expect("counting does not panic");
-        let far = |done: &mut usize| *done != usize::MAX && at >= *done + ahead;
-        let done = self.moved.wait_while(done, far).expect("counting does not panic");
-        *done != usize::MAX
-    }
-
-    fn advance(&self, done: usize) {
-        *self.done.lock().expect("counting does not panic") = done;
-        self.moved.notify_all();
-    }
-}
-
-/// Lets the helpers go, also when the consumer fails or panics.
-struct OpenOnDrop<'a>(&'a Gate);
-
-impl Drop for OpenOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.advance(usize::MAX);
-    }
-}
-
 /// Asks for the page after this one while this one is being copied and hashed: the processor's
 /// own look-ahead stops where a page ends.
 fn fetch_ahead(next: &[u8]) {
@@ -498,170 +376,4 @@ fn look(dirty: Option<u64>, known: usize) -> u64 {
 
 fn lock<'a, 'b>(hashes: &'a Mutex<&'b mut [u8]>) -> MutexGuard<'a, &'b mut [u8]> {
     hashes.lock().expect("no thread panics while it holds hashes")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-    use standfast_format::HashKind;
-
-    const PAGE: usize = 1024;
-
-    fn scanner(threads: usize) -> Scanner {
-        Scanner::new(PageHasher::new(HashKind::Xxh3, &[3; 32]), PAGE, threads)
-    }
-
-    /// Scans once and returns (region, bytes, zero) of what was handed over.
-    fn scan(
-        scanner: &Scanner,
-        regions: &[Vec<u8>],
-        positions: &mut [Positions],
-    ) -> Vec<(usize, Vec<u8>, bool)> {
-        let mut targets: Vec<Target<'_>> = regions
-            .iter()
-            .zip(positions)
-            .map(|(bytes, positions)| Target { bytes, positions, dirty: None, trust_dirty: false })
-            .collect();
-        let mut seen = Seen { scanner, pages: Vec::new() };
-        match scanner.threads {
-            1 => scanner.walk(&mut targets, &mut seen),
-            _ => scanner.scan(&mut targets, |page| seen.changed(page)),
-        }
-        .unwrap();
-        seen.pages
-    }
-
-    /// Notes what is handed over.
-    struct Seen<'a> {
-        scanner: &'a Scanner,
-        pages: Vec<(usize, Vec<u8>, bool)>,
-    }
-
-    impl Consume for Seen<'_> {
-        type Error = ();
-
-        fn changed(&mut self, page: Changed<'_>) -> Result<PageRef, ()> {
-            self.pages.push((page.region, page.bytes.to_vec(), page.zero));
-            Ok(PageRef::ZERO)
-        }
-
-        fn unseen(
-            &mut self,
-            region: usize,
-            _: usize,
-            bytes: &[u8],
-            hash: &mut [u8],
-        ) -> Result<PageRef, ()> {
-            self.scanner.hash_page(bytes, hash);
-            self.changed(Changed { region, page: 0, bytes, hash, zero: false })
-        }
-    }
-
-    #[test]
-    fn walking_and_scanning_see_the_same() {
-        let bytes: Vec<u8> = (0..70 * PAGE + 5).map(|at| (at / PAGE % 9) as u8).collect();
-        let mut positions = [Positions::default(), Positions::default()];
-        let regions = [bytes];
-        let walked = scan(&scanner(1), &regions, &mut positions[..1]);
-        let scanned = scan(&scanner(3), &regions, &mut positions[1..]);
-        assert_eq!(walked, scanned);
-        assert_eq!(positions[0].hashes(), positions[1].hashes());
-        let [walked, _] = &mut positions;
-        let dirty = [1 << 3, 0];
-        let mut changed = regions[0].clone();
-        changed[3 * PAGE] = 99;
-        changed[5 * PAGE] = 99;
-        let target =
-            Target { bytes: &changed, positions: walked, dirty: Some(&dirty), trust_dirty: false };
-        let one = scanner(1);
-        let mut seen = Seen { scanner: &one, pages: Vec::new() };
-        one.walk(&mut [target], &mut seen).unwrap();
-        assert_eq!(seen.pages.len(), 1, "5 was said to be clean");
-    }
-
-    #[test]
-    fn a_failing_consumer_leaves_nothing_known() {
-        let bytes = vec![1; 100 * PAGE];
-        let mut positions = Positions::default();
-        let mut left = 10;
-        let outcome = scanner(2).scan(
-            &mut [Target {
-                bytes: &bytes,
-                positions: &mut positions,
-                dirty: None,
-                trust_dirty: false,
-            }],
-            |_| {
-                left -= 1;
-                if left == 0 { Err("full") } else { Ok(PageRef::ZERO) }
-            },
-        );
-        assert_eq!(outcome, Err("full"));
-        let seen = scan(&scanner(1), &[bytes], std::slice::from_mut(&mut positions));
-        assert_eq!(seen.len(), 100, "everything is handed over again");
-    }
-
-    #[test]
-    fn only_dirty_and_unseen_pages_are_looked_at() {
-        let mut bytes = vec![1; 100 * PAGE];
-        let mut positions = Positions::default();
-        scan(&scanner(2), std::slice::from_ref(&bytes), std::slice::from_mut(&mut positions));
-        bytes.resize(102 * PAGE, 2);
-        bytes[3 * PAGE] = 7;
-        bytes[70 * PAGE] = 7;
-        let dirty = [1 << 3 | 1 << 4, 0];
-        let target = Target {
-            bytes: &bytes,
-            positions: &mut positions,
-            dirty: Some(&dirty),
-            trust_dirty: false,
-        };
-        let mut seen = Vec::new();
-        scanner(2)
-            .scan::<()>(&mut [target], |page| {
-                seen.push((page.bytes.as_ptr() as usize - bytes.as_ptr() as usize) / PAGE);
-                Ok(PageRef::ZERO)
-            })
-            .unwrap();
-        assert_eq!(seen, [3, 100, 101], "4 is dirty but equal; 70 was said to be clean");
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(64))]
-        #[test]
-        fn changed_pages_come_once_and_in_order(
-            sizes in proptest::collection::vec(0usize..200 * PAGE, 1..4),
-            writes in proptest::collection::vec((any::<proptest::sample::Index>(), 1u8..), 0..20),
-            threads in 1usize..5,
-        ) {
-            let scanner = scanner(threads);
-            let mut regions: Vec<Vec<u8>> = sizes.iter().map(|size| vec![0; *size]).collect();
-            let mut positions: Vec<Positions> = sizes.iter().map(|_| Positions::default()).collect();
-            let all = scan(&scanner, &regions, &mut positions);
-            let pages: usize = sizes.iter().map(|size| size.div_ceil(PAGE)).sum();
-            prop_assert_eq!(all.len(), pages);
-            prop_assert!(all.iter().all(|(_, _, zero)| *zero));
-
-            let mut expected = std::collections::BTreeSet::new();
-            for (at, value) in writes {
-                let region = at.index(regions.len());
-                let len = regions[region].len();
-                if len == 0 { continue; }
-                let at = at.index(len);
-                regions[region][at] = value;
-                expected.insert((region, at / PAGE));
-            }
-            let seen = scan(&scanner, &regions, &mut positions);
-            let want: Vec<_> = expected
-                .into_iter()
-                .map(|(region, page)| {
-                    let end = (page * PAGE + PAGE).min(regions[region].len());
-                    (region, regions[region][page * PAGE..end].to_vec(), false)
-                })
-                .collect();
-            prop_assert_eq!(seen, want);
-            prop_assert!(scan(&scanner, &regions, &mut positions).is_empty());
-        }
-    }
 }

@@ -3,7 +3,8 @@
 //! As [`Scanner::walk`], for memory that goes on changing while its snapshot is taken in.
 
 use crate::catalog::PageRef;
-use crate::scan::{Changed, Consume, Positions, Scanner};
+use crate::positions::Positions;
+use crate::scan::{Changed, Consume, Scanner};
 use crate::zero::is_zero;
 
 /// One region whose pages are fetched.

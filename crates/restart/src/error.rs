@@ -59,6 +59,22 @@ pub enum Error {
         /// Which slot of it.
         slot: u32,
     },
+    /// A page that an image refers to by hash and owner is another one where its run leads.
+    #[error(
+        "image of rank {rank} of checkpoint {version}, region {region:?}, page {page}: where rank {owner} stores it there is a page with another hash"
+    )]
+    Reference {
+        /// The checkpoint.
+        version: Version,
+        /// Whose image.
+        rank: Rank,
+        /// Which region.
+        region: String,
+        /// Which page of it.
+        page: u64,
+        /// The rank that stores it.
+        owner: Rank,
+    },
     /// The checkpoint does not exist.
     #[error("checkpoint {version} does not exist")]
     NoCheckpoint {
@@ -89,7 +105,10 @@ impl Error {
         match self {
             Error::Store(source) => source.kind(),
             Error::Object { source, .. } => source.kind(),
-            Error::Mismatch { .. } | Error::Page { .. } | Error::Told { .. } => Kind::Corrupt,
+            Error::Mismatch { .. }
+            | Error::Page { .. }
+            | Error::Reference { .. }
+            | Error::Told { .. } => Kind::Corrupt,
             Error::Uncertain { .. } => Kind::Io,
             Error::Pack(source) => source.kind(),
             Error::NoStore { .. }

@@ -17,7 +17,9 @@ mod slots;
 pub use error::{Error, Result};
 pub use inventory::{Damaged, Inventory, decode_image, read_drains, read_header, read_image};
 pub use plan::{EXTENT_BYTES_MAX, Extent, Piece, plan, plan_all};
-pub use rebuild::{Failed, Rebuild, Stream, Unproven, WholeBlock, check_segment, each_block};
+pub use rebuild::{
+    Failed, Rebuild, Stranded, Stream, Unproven, WholeBlock, check_segment, each_block,
+};
 pub use remote::{Slots, wanted_pages};
 pub use sink::{CheckSink, MemorySink, Sink};
 pub use slots::SlotReader;

@@ -1,7 +1,8 @@
 //! Rebuilding: the pages of an image are read, verified and handed to a sink by several threads.
 //!
 //! ```text
-//! open:    image -> segment readers -> the runs' hashes against the image's digest, per region
+//! open:    image -> segment readers -> the runs' hashes against the image's references by hash, and
+//!          against its digest, per region
 //! rebuild: plan -> extents -> [threads: read, decode, hash every page] -> sink
 //! ```
 //! Why more threads than cores: each alternates between waiting for the disk and hashing.
@@ -20,7 +21,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use standfast_format::{
-    HASH_BYTES_MAX, Image, RegionImage, Run, SegmentId, SegmentRef, StoreHeader,
+    HASH_BYTES_MAX, Image, Referred, RegionImage, Run, SegmentId, SegmentRef, StoreHeader,
 };
 use standfast_pack::{Error as PackError, SegmentReader};
 use standfast_reduce::{BlockDecoder, PageHasher};
@@ -31,7 +32,7 @@ use crate::plan::{EXTENT_BYTES_MAX, Extent, Piece, plan, plan_all};
 use crate::remote::{Remote, Slots, wanted_of};
 use crate::sink::{CheckSink, Sink};
 
-pub use stream::Stream;
+pub use stream::{Stranded, Stream};
 
 /// Direct I/O wants offsets and lengths in multiples of this.
 const ALIGN: u64 = 4096;
@@ -230,10 +231,45 @@ impl Rebuild {
     }
 
     fn hash_of(&self, segment: u32, slot: u32) -> &[u8] {
-        match &self.readers[segment as usize] {
-            Some(reader) => reader.index().hash_of(slot),
-            None => self.remote.hash(self.remote.find(segment, slot)),
+        self.hashes_from(segment, slot, 1)
+    }
+
+    /// The hashes of consecutive slots that a run leads to, end to end.
+    fn hashes_from(&self, segment: u32, slot: u32, pages: u32) -> &[u8] {
+        let bytes = self.hasher.bytes();
+        // Neighbouring slots are neighbours among the wanted ones, too.
+        let (hashes, first) = match &self.readers[segment as usize] {
+            Some(reader) => (&reader.index().hashes, slot as usize),
+            None => (self.remote.hashes(), self.remote.find(segment, slot)),
+        };
+        &hashes[first * bytes..][..pages as usize * bytes]
+    }
+
+    /// Proves that the owners hold the pages that the image refers to by their hashes.
+    fn prove_references(&self) -> Result<()> {
+        self.image.referred().try_for_each(|piece| match self.first_other(&piece) {
+            None => Ok(()),
+            Some(page) => Err(Error::Reference {
+                version: self.image.version,
+                rank: self.image.rank,
+                region: self.image.regions[piece.reference.region as usize].name.clone(),
+                page,
+                owner: piece.reference.owner,
+            }),
+        })
+    }
+
+    /// The first page of a piece that is another one where its run leads.
+    fn first_other(&self, piece: &Referred<'_>) -> Option<u64> {
+        let Run::Stored { pages, segment, slot } = piece.run else { return Some(piece.page) };
+        let found = self.hashes_from(segment, slot, pages);
+        if found == piece.hashes {
+            return None;
         }
+        let bytes = self.hasher.bytes();
+        let mut pairs = found.chunks_exact(bytes).zip(piece.hashes.chunks_exact(bytes));
+        let at = pairs.position(|(found, referred)| found != referred)?;
+        Some(piece.page + at as u64)
     }
 
     /// Proves that the runs of a region lead to pages with the hashes that were captured.
@@ -252,13 +288,7 @@ impl Rebuild {
                     }
                 }
                 Run::Stored { pages, segment, slot } => {
-                    let bytes = self.hasher.bytes();
-                    // Neighbouring slots are neighbours among the wanted ones, too.
-                    let (hashes, first) = match &self.readers[segment as usize] {
-                        Some(reader) => (&reader.index().hashes, slot as usize),
-                        None => (self.remote.hashes(), self.remote.find(segment, slot)),
-                    };
-                    digest.update(&hashes[first * bytes..][..pages as usize * bytes]);
+                    digest.update(self.hashes_from(segment, slot, pages));
                 }
             }
         }
@@ -295,6 +325,8 @@ impl Unproven {
                 why: "the hashes of other ranks' pages are not as many as were asked for",
             });
         }
+        // First, for it tells the page.
+        self.0.prove_references()?;
         for region in &self.0.image.regions {
             self.0.prove(region)?;
         }

@@ -38,6 +38,7 @@ impl SlotReader {
             hash,
             segments,
             regions: Vec::new(),
+            references: None,
         };
         // Without regions there is nothing to prove.
         let all = |segment: &SegmentRef| Some(store_of(segment));

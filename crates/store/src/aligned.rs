@@ -5,7 +5,7 @@
 //! touch (one fault per 2 MiB instead of 512).
 
 use std::fmt;
-use std::ops::{Deref, DerefMut};
+use std::ops::{Deref, DerefMut, Range};
 use std::ptr::{self, NonNull};
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
@@ -49,6 +49,16 @@ impl AlignedBuf {
             let _ = unsafe { madvise(data.as_ptr().cast(), len, Advice::LinuxHugepage) };
         }
         AlignedBuf { data, len, map, map_len }
+    }
+
+    /// Lets the system put memory behind some bytes now, so that whoever uses them first need not
+    /// wait for it; what they hold stays. Whether that is done: older kernels cannot.
+    pub fn populate(&self, bytes: Range<usize>) -> bool {
+        let Some(part) = self.get(bytes) else { return false };
+        let start = part.as_ptr() as usize / ALIGN * ALIGN;
+        let len = part.as_ptr() as usize + part.len() - start;
+        // SAFETY: whole pages of our own mapping, whose contents this leaves as they are.
+        unsafe { madvise(start as *mut _, len, Advice::LinuxPopulateWrite) }.is_ok()
     }
 }
 
@@ -112,6 +122,16 @@ mod tests {
             buf.fill(7);
             assert!(buf.iter().all(|&b| b == 7));
         }
+    }
+
+    #[test]
+    fn memory_can_be_there_before_it_is_used() {
+        let mut buf = AlignedBuf::with_len(2 * HUGE + 17);
+        buf[5] = 3;
+        // A kernel that knows the call does it for whatever is inside, and for nothing else.
+        assert_eq!(buf.populate(0..HUGE), buf.populate(HUGE + 1..2 * HUGE + 17));
+        assert!(!buf.populate(HUGE..2 * HUGE + 18));
+        assert_eq!((buf[5], buf[HUGE]), (3, 0));
     }
 
     #[test]

@@ -96,6 +96,9 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Takes a lock without waiting; `Kind::Busy` names the holder where known.
     fn lock(&self, lock: Lock) -> Result<LockGuard>;
 
+    /// Makes ready what the next large object needs: threads, buffers. It only saves time later.
+    fn prepare(&self) {}
+
     /// Bytes that can still be written; `None` where nobody knows.
     fn free_bytes(&self) -> Result<Option<u64>>;
 }

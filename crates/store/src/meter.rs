@@ -68,9 +68,9 @@ impl WriteMeter {
         self.landed.notify_all();
     }
 
-    /// Whether nothing is under way.
-    pub fn is_idle(&self) -> bool {
-        self.lock().under_way == 0
+    /// Whether one write is under way at most: the medium will soon wait for another.
+    pub fn has_little(&self) -> bool {
+        self.lock().under_way <= 1
     }
 
     /// What has landed so far.

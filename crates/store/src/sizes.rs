@@ -3,10 +3,10 @@
 //!
 //! Why short ones first: until the first write is under way the medium has nothing to do. Four
 //! writes later they are as long as the medium likes them. Why shorter ones again: whoever compresses
-//! takes several milliseconds to fill a chunk; a medium that waits for it loses that time, above all
-//! at the end. They grow with the object, so that its writes stay few and the last of them takes a
-//! small share of all. Whoever fills a chunk in no time keeps to whole ones: every write costs
-//! processor time.
+//! takes several milliseconds to fill a chunk; a medium that waits for it, or soon will, loses that
+//! time, above all at the end. They grow with the object, so that its writes stay few and the last of
+//! them takes a small share of all. Whoever fills a chunk in no time keeps to whole ones: every write
+//! costs processor time.
 //!
 //! Invariants:
 //! - Every size is a multiple of [`ALIGN`] where the whole chunk is, and at most the whole chunk.
@@ -42,9 +42,15 @@ impl WriteSizes {
         self.now
     }
 
-    /// The same after so many bytes, of which the last ones have waited so long.
-    pub fn after(&self, written: u64, waited: Duration, is_idle: impl FnOnce() -> bool) -> usize {
-        if waited < SLOW || !is_idle() {
+    /// The same after so many bytes, of which the last ones have waited so long, for a medium that
+    /// has little to do, or enough.
+    pub fn after(
+        &self,
+        written: u64,
+        waited: Duration,
+        has_little: impl FnOnce() -> bool,
+    ) -> usize {
+        if waited < SLOW || !has_little() {
             return self.now;
         }
         let part = usize::try_from(written / PART).unwrap_or(usize::MAX);

@@ -54,7 +54,7 @@ int main(int argc, char **argv)
         plate[column] = 100.0;
 
     sf_job *job;
-    check(sf_init("job=heat", &job));
+    check(sf_init(NULL, &job));
     check(sf_protect_typed(job, "plate", plate, n * n, SF_F64));
     check(sf_protect_typed(job, "step", &step, 1, SF_U64));
     int restarted = sf_restart(job, SF_NEWEST, NULL);
@@ -66,8 +66,8 @@ int main(int argc, char **argv)
     while (step < steps) {
         spread(plate, n);
         step++;
+        check(sf_point(job, NULL));
         if (step % every == 0) {
-            check(sf_checkpoint(job, SF_NEXT, NULL));
             printf("step %" PRIu64 ": %.9f degrees inside\n", step, plate[n / 16 * n + n / 2]);
         }
     }

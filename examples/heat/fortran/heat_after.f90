@@ -35,7 +35,7 @@ program heat
     step = 0
     if (rank == 0) plate(:, 0) = 100
 
-    call check(sf_init_comm(MPI_COMM_WORLD, "job=heat", job))
+    call check(sf_init_comm(MPI_COMM_WORLD, "", job))
     call check(sf_protect(job, "plate", plate))
     call check(sf_protect(job, "step", step))
     restarted = sf_restart(job, SF_NEWEST)
@@ -47,8 +47,8 @@ program heat
     do while (step < steps)
         call spread()
         step = step + 1
+        call check(sf_point(job))
         if (mod(step, every) == 0) then
-            call check(sf_checkpoint(job, SF_NEXT))
             if (rank == 0) print "('step ', i0, ': ', f0.9, ' degrees inside')", step, plate(n / 2 + 1, 1)
         end if
     end do

@@ -3,7 +3,7 @@
 ! that.
 !
 ! Every rank has a strip of rows, between a row of its neighbour above and one of that below.
-! Stores, ring, agents and global storage are settings: nothing here knows of them.
+! Name, stores, ring, agents and global storage are settings: nothing here knows of them.
 !
 ! Rank 0 tells on its output what happens, in the lines that heat.c describes.
 program heat
@@ -21,6 +21,7 @@ program heat
     real(real64), allocatable, target :: plate(:, :), table(:)
     real(real64), allocatable :: next(:, :)
     real(real64) :: began
+    logical :: looks
     character(1000) :: output
     type(sf_job) :: job
 
@@ -41,7 +42,7 @@ program heat
     rows = n * (rank + 1) / size - first
     allocate(plate(n, 0:rows + 1), next(n, 0:rows + 1), table(0:entries - 1), source=0.0_real64)
     step = 0
-    call check(sf_init_comm(MPI_COMM_WORLD, "job=heat", job))
+    call check(sf_init_comm(MPI_COMM_WORLD, "", job))
     call check(sf_protect(job, "plate", plate))
     call check(sf_protect(job, "table", table))
     call check(sf_protect(job, "step", step))
@@ -53,11 +54,17 @@ program heat
         call spread()
         call shine()
         step = step + 1
+        ! At the steps of the demonstration, and besides when one is due or asked for: steps are
+        ! short, so that looking now and then is enough.
+        looks = mod(step, steps / 200 + 1) == 0
+        version = 0
         if (mod(step, every) == 0) then
             call check(sf_checkpoint(job, SF_NEXT, version))
-            if (rank == 0) call tell("checkpoint", version, step)
+        else if (looks) then
+            call check(sf_point(job, version))
         end if
-        if (rank == 0 .and. mod(step, steps / 200 + 1) == 0) then
+        if (rank == 0 .and. version > 0) call tell("checkpoint", version, step)
+        if (rank == 0 .and. looks) then
             print "('step ', i0)", step
             flush (output_unit)
         end if

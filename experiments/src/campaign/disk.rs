@@ -116,6 +116,8 @@ impl Disks {
         if !self.mount_xfs() {
             bail!("{} cannot be mounted any more", self.image.display());
         }
+        // That one was removed may have been lost with the power.
+        (0..self.nodes).for_each(|node| drop(Filler(self.filler(node))));
         Ok(())
     }
 
@@ -131,9 +133,13 @@ impl Disks {
         Ok(())
     }
 
+    fn filler(&self, node: usize) -> PathBuf {
+        self.of(node).join("filler")
+    }
+
     /// Takes all the room on a node's disk, where it has a file system to itself or with the others.
     pub(super) fn fill(&self, node: usize) -> Filler {
-        let path = self.of(node).join("filler");
+        let path = self.filler(node);
         // One that takes no more file is full already.
         if let Some(file) = self.medium.and_then(|_| std::fs::File::create(&path).ok()) {
             let (mut at, mut piece) = (0, 8 << 20);

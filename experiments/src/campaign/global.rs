@@ -25,7 +25,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(damaged) = inventory.damaged.first() {
         bail!("it offers something broken: {}", damaged.error);
     }
-    let newest = inventory.checkpoints.iter().map(|manifest| manifest.version.0).max();
-    println!("{}", newest.unwrap_or(0));
+    // The one that was taken last: a job that has gone back counts its steps again.
+    let newest = inventory.checkpoints.first();
+    println!("{}", newest.map_or(0, |manifest| manifest.version.0));
     Ok(())
 }

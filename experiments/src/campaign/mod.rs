@@ -181,9 +181,9 @@ fn live(
 fn begin(world: &World<'_>, life: &mut Life, promise: &mut Promise) -> anyhow::Result<bool> {
     let mut begun = life.begin();
     if begun.is_err() && world.is_lazy() && promise.is_damaged() {
-        // A damaged page ends a program that has gone on without it; who reads first goes back further.
+        // A damaged page ends a program that has gone on without it, once: it leaves a mark.
         life.end()?;
-        *life = world.start_eagerly()?;
+        *life = world.start()?;
         begun = life.begin();
     }
     match begun {

@@ -33,8 +33,6 @@ pub(super) struct World<'a> {
     plant: Option<Bug>,
     /// How often everything has begun anew.
     beginnings: Cell<u32>,
-    /// Whether ranks are to fill their memory first, whatever the plan says.
-    is_eager: Cell<bool>,
     dir: tempfile::TempDir,
 }
 
@@ -97,7 +95,6 @@ impl<'a> World<'a> {
             is_watched: common.is_watched,
             plant,
             beginnings: Cell::new(0),
-            is_eager: Cell::new(false),
             dir,
         };
         world.set_clock(0)?;
@@ -177,14 +174,6 @@ impl<'a> World<'a> {
         self.plan.settings.iter().any(|(name, value)| (*name, value.as_str()) == LAZY)
     }
 
-    /// Starts the job's processes so that all pages are there before they go on.
-    pub(super) fn start_eagerly(&self) -> anyhow::Result<Life> {
-        self.is_eager.set(true);
-        let life = self.start();
-        self.is_eager.set(false);
-        life
-    }
-
     /// Starts the job's processes.
     pub(super) fn start(&self) -> anyhow::Result<Life> {
         let meeting = tempfile::tempdir()?;
@@ -242,9 +231,6 @@ impl<'a> World<'a> {
         ];
         settings.extend(self.global().map(|place| ("global", place)));
         settings.extend(self.plan.settings.iter().map(|(name, value)| (*name, value.clone())));
-        if self.is_eager.get() {
-            settings.push(("restart", "eager".to_owned()));
-        }
         Ok(settings)
     }
 

@@ -18,6 +18,7 @@ use standfast_reduce::{PageHasher, is_zero};
 
 use super::job::{self, Way};
 use super::names::{HASH_BYTES, Name};
+use crate::listing::entries;
 use crate::report::Report;
 
 pub(super) const NAME: &str = "dedup-corpus";
@@ -209,14 +210,4 @@ fn checkpoint(dir: &Path) -> anyhow::Result<Vec<Memory>> {
     let files = entries(dir)?;
     let files = files.iter().filter(|path| path.to_string_lossy().ends_with(".pages.zst"));
     files.map(|path| Memory::read(path)).collect()
-}
-
-/// What a directory holds, by name.
-fn entries(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let what = || format!("reading {}", dir.display());
-    let all = std::fs::read_dir(dir).with_context(what)?;
-    let mut paths: Vec<PathBuf> =
-        all.map(|entry| Ok(entry?.path())).collect::<std::io::Result<_>>().with_context(what)?;
-    paths.sort();
-    Ok(paths)
 }

@@ -5,17 +5,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
-use anyhow::Context;
 use standfast::{Job, Level};
-use standfast_drain::{Drain, Encoding, Flow, Progress};
+use standfast_drain::{Drain, Encoding, Flow, Priority, Progress};
 use standfast_measure::{Bar, Better};
 use standfast_reduce::FilterChoice;
 use standfast_restart::{Inventory, MemorySink, Rebuild, read_image};
 use standfast_store::{Options, Store};
 
-use super::process::{Process, words};
-use super::program::{JOB, Told};
+use super::program::JOB;
 use super::slow::Slow;
+use super::slowdown::{self, Slowdown};
 use super::{kills, pause};
 
 const LETTER: &str = "F";
@@ -27,7 +26,7 @@ const CARRY_MIB: usize = 192;
 /// Measures the bars, handing each over as soon as it is known.
 pub(crate) fn bars(quick: bool, dir: &Path, mut each: impl FnMut(Bar)) -> anyhow::Result<()> {
     let cores = std::thread::available_parallelism()?.get();
-    let pairs = if quick { 3 } else { 7 };
+    let pairs = if quick { 7 } else { 51 };
     for (threads, name, goal) in [
         (cores - 1, "slowdown by a drain beside it, a core free", 0.02),
         (cores, "slowdown by a drain beside it, no core free", 0.05),
@@ -35,8 +34,12 @@ pub(crate) fn bars(quick: bool, dir: &Path, mut each: impl FnMut(Bar)) -> anyhow
         if threads == 0 {
             continue;
         }
-        let (slowdown, alone_s) = slowdown(dir, threads, pairs)?;
-        each(Bar::new(LETTER, name, slowdown, Better::Lower, goal).ceiling(alone_s, "s alone"));
+        let nice = Priority::default().nice;
+        let Slowdown { slowdown, alone_s, .. } = slowdown::measure(dir, threads, nice, pairs)?;
+        each(
+            Bar::new(LETTER, name, slowdown, Better::Lower, goal)
+                .ceiling(alone_s, "s a stretch alone"),
+        );
     }
     for codec in ["none", "zstd:1"] {
         let rates = rates(dir, codec)?;
@@ -66,58 +69,6 @@ pub(crate) fn bars(quick: bool, dir: &Path, mut each: impl FnMut(Bar)) -> anyhow
         }
     }
     Ok(())
-}
-
-/// Median of the time with a drain by the time without, in pairs, less one; and the time without.
-fn slowdown(dir: &Path, threads: usize, pairs: usize) -> anyhow::Result<(f64, f64)> {
-    let (mut ratios, mut alone) = (Vec::new(), Vec::new());
-    for _ in 0..pairs {
-        let without = program_s(dir, threads, false)?;
-        ratios.push(program_s(dir, threads, true)? / without - 1.0);
-        alone.push(without);
-    }
-    ratios.sort_by(f64::total_cmp);
-    alone.sort_by(f64::total_cmp);
-    Ok((ratios[pairs / 2], alone[pairs / 2]))
-}
-
-/// How long a program with periodic checkpoints takes.
-fn program_s(dir: &Path, threads: usize, drained: bool) -> anyhow::Result<f64> {
-    let home = tempfile::tempdir_in(dir)?;
-    let (store, target) = (home.path().join("local"), home.path().join("global"));
-    let (store, target) = (store.display(), target.display());
-    let own = words(&[
-        &"levels-program",
-        &"--store",
-        &store,
-        &"--mib",
-        &32,
-        &"--steps",
-        &(24 * threads),
-        &"--every",
-        &(6 * threads),
-        &"--threads",
-        &threads,
-    ]);
-    let beside = words(&[
-        &"levels-drain",
-        &"--store",
-        &store,
-        &"--follow",
-        &"--rate",
-        &20e6,
-        &"--target",
-        &target,
-    ]);
-    let drain = drained.then(|| Process::start(&beside, &[])).transpose()?;
-    let told = Process::start(&own, &[])?.wait()?;
-    let arrived = drain.map_or(Vec::new(), Process::kill);
-    anyhow::ensure!(!drained || !arrived.is_empty(), "nothing was drained");
-    let seconds = told.iter().find_map(|line| match line {
-        Told::Done { seconds, .. } => Some(*seconds),
-        _ => None,
-    });
-    seconds.context("the program tells nothing")
 }
 
 /// Bytes per second over the link, compressed and raw, there and back.

@@ -10,3 +10,4 @@ pub(crate) mod pause;
 mod process;
 pub(crate) mod program;
 mod slow;
+pub(crate) mod slowdown;

@@ -237,7 +237,8 @@ fn mean_age_s(run: &Run) -> Option<f64> {
 fn ages_of(run: &Run) -> Vec<(f64, f64)> {
     let all = arrivals(run);
     let Some(start) = run.taken.first().map(|own| own.1) else { return Vec::new() };
-    let end = run.taken.last().map_or(start, |own| own.1);
+    let last = run.taken.iter().map(|own| own.1).chain(all.iter().map(|own| own.1));
+    let end = last.fold(start, f64::max);
     let mut points = Vec::new();
     let ends = all.iter().skip(1).map(|own| own.1).chain([end]);
     for ((taken, from), to) in all.iter().zip(ends) {

@@ -5,6 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
 
 use anyhow::{Context, ensure};
+use rustix::process::Pid;
 
 use super::program::Told;
 
@@ -19,6 +20,15 @@ impl Process {
     pub(crate) fn start(
         words: &[String],
         environment: &[(&'static str, String)],
+    ) -> anyhow::Result<Self> {
+        Self::start_heard(words, environment, |_| {})
+    }
+
+    /// Starts this program with these words; what it tells is heard at once.
+    pub(crate) fn start_heard(
+        words: &[String],
+        environment: &[(&'static str, String)],
+        mut hears: impl FnMut(&Told) + Send + 'static,
     ) -> anyhow::Result<Self> {
         let mut command = Command::new(std::env::current_exe()?);
         for (name, _) in std::env::vars_os() {
@@ -36,9 +46,13 @@ impl Process {
         let out = BufReader::new(child.stdout.take().context("it is piped")?);
         let lines = std::thread::spawn(move || {
             let lines = out.lines().map_while(Result::ok);
-            lines.filter_map(|line| serde_json::from_str(&line).ok()).collect()
+            lines.filter_map(|line| serde_json::from_str(&line).ok()).inspect(&mut hears).collect()
         });
         Ok(Self { child, lines: Some(lines) })
+    }
+
+    pub(crate) fn pid(&self) -> anyhow::Result<Pid> {
+        Pid::from_raw(self.child.id() as i32).context("a process has a number")
     }
 
     /// Kills it, and returns what it had told.

@@ -13,7 +13,7 @@ use std::time::{Instant, SystemTime};
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use standfast::{Job, Kind, Level, Version};
-use standfast_drain::{Drain, Encoding, Flow, Progress, Retention};
+use standfast_drain::{Drain, Encoding, Flow, Priority, Progress, Retention};
 use standfast_reduce::FilterChoice;
 use standfast_restart::Inventory;
 use standfast_store::{Options, Store};
@@ -257,13 +257,16 @@ pub(crate) struct DrainArgs {
     /// Checkpoints kept there; 0: all
     #[arg(long, default_value_t = 0)]
     keep: usize,
+    /// How nice it is to other processes
+    #[arg(long, default_value_t = Priority::default().nice)]
+    nice: i32,
 }
 
 /// Drains beside the program, at a lower priority, as the node's agent does.
 pub(crate) fn drain(args: &DrainArgs) -> anyhow::Result<()> {
     use standfast_drain::policy::Policy;
     use standfast_drain::{Event, Until};
-    rustix::process::setpriority_process(None, 10)?;
+    Priority { nice: args.nice, ..Priority::default() }.take()?;
     let place = format!("{}/{JOB}", args.store.display());
     let local = loop {
         // The job may be about to begin.

@@ -1,11 +1,13 @@
 //! What is compressed: pages of real programs where a corpus is named, and generated ones.
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, ensure};
 use standfast_format::HashKind;
 use standfast_reduce::{PageHasher, is_zero};
+
+use crate::listing::entries;
 
 const PAGE_BYTES: usize = 4096;
 
@@ -133,13 +135,4 @@ fn pages(program: &Path, bytes_max: usize) -> anyhow::Result<Vec<u8>> {
     }
     bytes.truncate(bytes_max);
     Ok(bytes)
-}
-
-fn entries(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let what = || format!("reading {}", dir.display());
-    let all = std::fs::read_dir(dir).with_context(what)?;
-    let mut paths: Vec<PathBuf> =
-        all.map(|entry| Ok(entry?.path())).collect::<std::io::Result<_>>().with_context(what)?;
-    paths.sort();
-    Ok(paths)
 }

@@ -131,23 +131,40 @@ pub(super) fn together(
 /// was doing in another.
 pub(super) struct Times {
     /// First checkpoints of write paths.
-    pub(super) first_s: Vec<Vec<f64>>,
+    pub(super) first_s: Vec<Vec<Option<f64>>>,
     /// Later ones.
-    pub(super) later_s: Vec<Vec<f64>>,
+    pub(super) later_s: Vec<Vec<Option<f64>>>,
 }
 
-/// As [`together`], every time kept.
-pub(super) fn times(trials: &[Trial<'_>], data: &[u8], rounds: Rounds) -> anyhow::Result<Times> {
+/// As [`together`], every time kept. All trials run in the first start. In the others only those that
+/// may still be the quickest, and the last one, with which they are compared: so there is time for more
+/// rounds of those that matter.
+pub(super) fn race(trials: &[Trial<'_>], data: &[u8], rounds: Rounds) -> anyhow::Result<Times> {
     let mut times = Times { first_s: Vec::new(), later_s: Vec::new() };
-    in_turn(trials, data, None, rounds, |at, is_first, once| {
-        let rows = if is_first { &mut times.first_s } else { &mut times.later_s };
-        if at == 0 {
-            rows.push(Vec::new());
-        }
-        rows.last_mut().expect("one was begun").push(once.total_s);
-    })?;
+    let mut running: Vec<usize> = (0..trials.len()).collect();
+    for _ in 0..rounds.starts.max(1) {
+        let now: Vec<Trial<'_>> = running.iter().map(|at| trials[*at]).collect();
+        in_turn(&now, data, None, Rounds { starts: 1, ..rounds }, |at, is_first, once| {
+            let rows = if is_first { &mut times.first_s } else { &mut times.later_s };
+            if at == 0 {
+                rows.push(vec![None; trials.len()]);
+            }
+            rows.last_mut().expect("one was begun")[running[at]] = Some(once.total_s);
+        })?;
+        let least = |at: usize| {
+            let rows = times.first_s.iter().chain(&times.later_s);
+            rows.filter_map(|row| row[at]).fold(f64::INFINITY, f64::min)
+        };
+        let last = trials.len() - 1;
+        let best = (0..last).map(least).fold(f64::INFINITY, f64::min);
+        running =
+            (0..trials.len()).filter(|at| *at == last || least(*at) <= SLOWER * best).collect();
+    }
     Ok(times)
 }
+
+/// A trial that never came nearer to the quickest one is out of the race.
+const SLOWER: f64 = 1.25;
 
 /// Runs all trials in turn; `each` is told the trial, whether it was its first, and what came of it.
 fn in_turn(

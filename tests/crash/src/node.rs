@@ -6,6 +6,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::time::Duration;
 
 use standfast::config::Loaded;
 use standfast::{Job, Kind, Level, Protected, Version};
@@ -18,6 +19,8 @@ use crate::report::Line;
 pub const RANKS: usize = 4;
 const WORDS: usize = 24 << 10;
 const KEEP: usize = 3;
+/// Between two checkpoints of a job that drains.
+const COMPUTING: Duration = Duration::from_millis(50);
 
 /// Where a job and its agents live, life after life.
 #[derive(Clone, Debug)]
@@ -126,6 +129,10 @@ impl Jobs {
             Line::Returned(step).tell();
             if step % 2 == 0 && job.wait(taken, Level::Local).is_ok() {
                 Line::Durable(step).tell();
+            }
+            if self.drains {
+                // A program computes between checkpoints: only then drains go on.
+                std::thread::sleep(COMPUTING);
             }
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -10,7 +10,7 @@ use standfast_agent::{Place, Status};
 use standfast_crash_tests::mount::Mounted;
 use standfast_crash_tests::node::{Jobs, RANKS};
 use standfast_crash_tests::report::Line;
-use standfast_store::{DirStore, Lock, Options, Store};
+use standfast_store::{DirStore, Lock, LockGuard, Options, Store};
 
 const EXE: &str = env!("CARGO_BIN_EXE_crash-rank");
 /// Long enough for a machine that has other things to do.
@@ -64,28 +64,57 @@ fn offered(jobs: &Jobs) -> usize {
     std::fs::read_dir(jobs.global().join("job/manifests")).map_or(0, Iterator::count)
 }
 
+/// The newest version that global storage has, told by its manifests' names; 0: none.
+fn newest(jobs: &Jobs) -> u64 {
+    let Ok(names) = std::fs::read_dir(jobs.global().join("job/manifests")) else { return 0 };
+    let version = |name: &str| name.strip_prefix('v')?.strip_suffix(".global")?.parse().ok();
+    names.filter_map(|entry| version(entry.ok()?.file_name().to_str()?)).max().unwrap_or(0)
+}
+
 /// Runs the job until every rank has returned from so many checkpoints, then kills all ranks.
 fn live_until(jobs: &Jobs, returned: u64) {
-    let meeting = tempfile::tempdir().unwrap();
-    let start = |rank: usize| -> Child {
-        let mut command = Command::new(EXE);
-        command.arg("rank").arg(&jobs.dir).arg(jobs.seed.to_string());
-        command.arg(jobs.nodes.to_string()).arg(&jobs.capture);
-        command.arg(meeting.path()).arg(rank.to_string());
-        command.stdout(Stdio::piped()).stdin(Stdio::null()).spawn().expect("it can be started")
-    };
-    let mut ranks: Vec<Child> = (0..RANKS).map(start).collect();
-    let mut outs = Vec::new();
-    for rank in &mut ranks {
-        let mut out = BufReader::new(rank.stdout.take().expect("it is piped"));
-        while Line::parse(&next_line(&mut out)) != Some(Line::Returned(returned)) {}
-        // Kept: nobody shall die of a closed pipe before it is killed.
-        outs.push(out);
+    let mut life = Life::start(jobs);
+    life.wait(returned);
+    life.kill();
+}
+
+/// The ranks of a job that runs.
+struct Life {
+    ranks: Vec<Child>,
+    /// Kept: nobody shall die of a closed pipe before it is killed.
+    outs: Vec<BufReader<ChildStdout>>,
+    _meeting: tempfile::TempDir,
+}
+
+impl Life {
+    fn start(jobs: &Jobs) -> Life {
+        let meeting = tempfile::tempdir().unwrap();
+        let start = |rank: usize| -> Child {
+            let mut command = Command::new(EXE);
+            command.arg("rank").arg(&jobs.dir).arg(jobs.seed.to_string());
+            command.arg(jobs.nodes.to_string()).arg(&jobs.capture);
+            command.arg(meeting.path()).arg(rank.to_string());
+            command.stdout(Stdio::piped()).stdin(Stdio::null()).spawn().expect("it can be started")
+        };
+        let mut ranks: Vec<Child> = (0..RANKS).map(start).collect();
+        let out = |rank: &mut Child| BufReader::new(rank.stdout.take().expect("it is piped"));
+        let outs = ranks.iter_mut().map(out).collect();
+        Life { ranks, outs, _meeting: meeting }
     }
-    for rank in &mut ranks {
-        rank.kill().unwrap();
-        let ended = rank.wait().unwrap();
-        assert!(!ended.success(), "it was killed");
+
+    /// Waits until every rank has returned from so many checkpoints.
+    fn wait(&mut self, returned: u64) {
+        for out in &mut self.outs {
+            while Line::parse(&next_line(out)) != Some(Line::Returned(returned)) {}
+        }
+    }
+
+    fn kill(mut self) {
+        for rank in &mut self.ranks {
+            rank.kill().unwrap();
+            let ended = rank.wait().unwrap();
+            assert!(!ended.success(), "it was killed");
+        }
     }
 }
 
@@ -141,19 +170,24 @@ fn agents_of_several_nodes_drain_their_parts() {
     }
 }
 
+/// Somebody else drains, so it seems: the agent's drain has to wait, until the lock goes.
+fn drain_that_waits(jobs: &Jobs) -> (DirStore, LockGuard) {
+    let store = DirStore::open(jobs.dir.join("store/job"), &Options::default()).unwrap();
+    let other = store.lock(Lock::Drain).unwrap();
+    live_until(jobs, 2);
+    let waits = |status: &Status| {
+        status.sessions.is_empty() && status.drains.iter().any(|drain| drain.waits_for.is_some())
+    };
+    wait_for(&jobs.places()[0], "a drain that waits", waits);
+    (store, other)
+}
+
 #[test]
 fn an_agent_that_was_killed_leaves_the_drain_to_the_next() {
     let dir = tempfile::tempdir().unwrap();
     let jobs = jobs(dir.path(), 1);
-    // Somebody else drains, so it seems: the agent's drain has to wait.
-    let store = DirStore::open(jobs.dir.join("store/job"), &Options::default()).unwrap();
-    let other = store.lock(Lock::Drain).unwrap();
-    live_until(&jobs, 2);
+    let (_store, other) = drain_that_waits(&jobs);
     let place = &jobs.places()[0];
-    let waits = |status: &Status| {
-        status.sessions.is_empty() && status.drains.iter().any(|drain| drain.waits_for.is_some())
-    };
-    wait_for(place, "a drain that waits", waits);
     let pid = standfast_agent::status(place).unwrap().pid;
     kill_process(Pid::from_raw(pid as i32).unwrap(), Signal::KILL).unwrap();
     drop(other);
@@ -166,18 +200,42 @@ fn an_agent_that_was_killed_leaves_the_drain_to_the_next() {
     standfast_agent::stop(place, true).unwrap();
 }
 
+/// The program need not end for that: it starts another agent itself.
+#[test]
+fn a_job_whose_agent_was_killed_gets_another_that_drains() {
+    let dir = tempfile::tempdir().unwrap();
+    let jobs = jobs(dir.path(), 1);
+    let place = &jobs.places()[0];
+    let mut life = Life::start(&jobs);
+    life.wait(2);
+    let killed = standfast_agent::status(place).unwrap().pid;
+    kill_process(Pid::from_raw(killed as i32).unwrap(), Signal::KILL).unwrap();
+    let is_another = |status: &Status| status.pid != killed && !status.sessions.is_empty();
+    let began = Instant::now();
+    for returned in 3.. {
+        life.wait(returned);
+        if standfast_agent::status(place).as_ref().is_ok_and(is_another) {
+            break;
+        }
+        assert!(began.elapsed() < PATIENCE, "there is no other agent");
+    }
+    let before = newest(&jobs);
+    while newest(&jobs) == before {
+        assert!(began.elapsed() < PATIENCE, "nothing arrives while the job lives");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    life.kill();
+    wait_for(place, "the end of the drain", |status| status.drains.is_empty());
+    assert!(jobs.check_global(newest(&jobs)) > before);
+    standfast_agent::stop(place, true).unwrap();
+}
+
 #[test]
 fn a_job_that_begins_in_the_last_round_of_a_drain_is_drained_too() {
     let dir = tempfile::tempdir().unwrap();
     let jobs = jobs(dir.path(), 1);
-    let store = DirStore::open(jobs.dir.join("store/job"), &Options::default()).unwrap();
-    let other = store.lock(Lock::Drain).unwrap();
-    live_until(&jobs, 2);
+    let (store, other) = drain_that_waits(&jobs);
     let place = &jobs.places()[0];
-    let waits = |status: &Status| {
-        status.sessions.is_empty() && status.drains.iter().any(|drain| drain.waits_for.is_some())
-    };
-    wait_for(place, "a drain that waits", waits);
     // Its next round is the last one, and is held up.
     let busy = store.lock(Lock::Busy).unwrap();
     drop(other);

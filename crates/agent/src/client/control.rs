@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::{ask, connect};
+use super::{ask, connect, wait_at_most};
 use crate::error::{Error, Result};
 use crate::message::{Reply, Request};
 use crate::place::Place;
@@ -34,10 +34,10 @@ pub fn stop(place: &Place, now: bool) -> Result<()> {
         .map_err(Error::os("wait for the agent's end"))
 }
 
-/// Waits until an agent that runs has finished what dead ranks have left it for this store. Where
-/// none runs there is nothing to wait for.
-pub fn flush(place: &Place, store: &str) -> Result<()> {
-    match request(place, &Request::Flush { store: store.into() }) {
+/// Waits until an agent that runs has finished what dead ranks have left it for this store, or so
+/// long. Where none runs there is nothing to wait for.
+pub fn flush(place: &Place, store: &str, most: Option<Duration>) -> Result<()> {
+    match request_within(place, &Request::Flush { store: store.into() }, most) {
         Ok(Reply::Flushed) => Ok(()),
         Ok(_) => Err(Error::Protocol { why: "it does not flush" }),
         // None runs, or it has just ended and with it all it had to do.
@@ -47,7 +47,12 @@ pub fn flush(place: &Place, store: &str) -> Result<()> {
 }
 
 fn request(place: &Place, request: &Request) -> Result<Reply> {
+    request_within(place, request, None)
+}
+
+fn request_within(place: &Place, request: &Request, most: Option<Duration>) -> Result<Reply> {
     let (stream, mut inbox) = connect(place)?;
+    wait_at_most(&stream, most)?;
     wire::send(&stream, request, None)?;
     ask(&mut inbox)
 }

@@ -10,6 +10,7 @@ use standfast_format::HashKind;
 use standfast_reduce::PageHasher;
 
 use super::{Link, Member};
+use crate::error::Error;
 use crate::memory::Memory;
 use crate::message::{PROTOCOL, Reply, Request, Token};
 use crate::place::Place;
@@ -55,4 +56,15 @@ fn a_rank_waits_for_an_agent_that_beats_and_gives_up_one_that_is_silent() {
         assert!(link.lost().is_some());
         over.store(true, Ordering::SeqCst);
     });
+}
+
+#[test]
+fn an_agent_that_welcomes_nobody_is_none() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = Place::open(Some(&dir.path().join("agent"))).unwrap();
+    // Calls are taken by the kernel, and nobody looks at them.
+    let _listener = UnixListener::bind(place.socket()).unwrap();
+    let error = super::connect_within(&place, Duration::from_millis(20)).err().unwrap();
+    assert!(matches!(error, Error::None { .. }), "{error}");
+    assert!(error.to_string().contains("silent for 20ms"), "{error}");
 }

@@ -239,10 +239,10 @@ fn write_image(
     elapsed_ns: u64,
     received: Instant,
 ) -> Result<Part, Failed> {
-    let Image { rank, segments, regions, .. } = image;
+    let Image { rank, segments, regions, references, .. } = image;
     let table = segments.into_iter().map(|segment| (segment.id, Some(segment))).collect();
     // The rank's clock, carried on by ours.
     let started = received.checked_sub(Duration::from_nanos(elapsed_ns)).unwrap_or(received);
-    let draft = Draft { rank, regions, table, stats, started, pieces, writes };
+    let draft = Draft { rank, regions, table, references, stats, started, pieces, writes };
     Ok(publisher.write_image(order, draft, &[])?)
 }

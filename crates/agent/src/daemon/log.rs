@@ -23,8 +23,9 @@ impl Log {
         object.insert("event".into(), json!(event));
         object.insert("time_ms".into(), json!(since.as_millis() as u64));
         object.insert("pid".into(), json!(std::process::id()));
+        let line = format!("{fields}\n");
         let mut file = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // A log that cannot be written must not stop what it tells about.
-        let _ = writeln!(file, "{fields}");
+        let _ = file.write_all(line.as_bytes());
     }
 }

@@ -196,7 +196,10 @@ impl Shared {
             .iter()
             .filter(|(_, session)| session.is_over())
             // Before anybody can see that it is over.
-            .inspect(|(_, session)| session.release())
+            .inspect(|(_, session)| {
+                session.release();
+                self.log.event("over", json!({ "store": session.begin.store }));
+            })
             .map(|(token, _)| *token)
             .collect();
         let gone: Vec<Arc<Session>> =
@@ -207,7 +210,6 @@ impl Shared {
             if self.of_store(&session.begin.store).is_empty() {
                 self.drains.job_is_over(&session.begin.store);
             }
-            self.log.event("over", json!({ "store": session.begin.store }));
         }
     }
 

@@ -193,7 +193,7 @@ fn a_flush_waits_for_a_session_whose_rank_dies_while_it_is_opened() {
         let begin = Begin { token: Token([number; 16]), ..wanted(world.dir.path()) };
         // What it sent along is the only one that holds the lock.
         drop((Client::begin(&world.place, begin, &lock), lock));
-        crate::flush(&world.place, &wanted(world.dir.path()).store).unwrap();
+        crate::flush(&world.place, &wanted(world.dir.path()).store, None).unwrap();
         drop(store.lock(Lock::Writer).unwrap());
     }
 }
@@ -253,6 +253,7 @@ fn a_node_that_is_not_alone_pledges_and_commits_nothing() {
         hash: HashKind::Xxh3,
         segments: vec![],
         regions: vec![],
+        references: None,
     };
     let part = HandOver {
         order: ORDER,
@@ -336,7 +337,7 @@ fn an_agent_without_work_ends_and_another_can_begin() {
         daemon.run();
         assert!(crate::status(&place).is_err());
     }
-    crate::flush(&place, "/anything").unwrap();
+    crate::flush(&place, "/anything", None).unwrap();
 }
 
 #[test]

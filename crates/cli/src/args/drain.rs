@@ -38,7 +38,7 @@ pub(crate) struct DrainArgs {
     /// Threads that read and compress [default: the setting `threads`]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) threads: Option<u32>,
-    /// How much to give way to other processes, 0 to 19 [default: the setting `drain_nice`: 10]
+    /// How much to give way to other processes, 0 to 19 [default: the setting `drain_nice`: 19]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(0..=19))]
     pub(crate) nice: Option<i32>,
     /// When its reads and writes of disks come: 0 (first) to 7 (last), or idle [default: the setting

@@ -6,7 +6,8 @@ use std::process::ExitCode;
 
 use serde_json::json;
 use standfast::config::Origin;
-use standfast::{Manifest, human_bytes, ring};
+use standfast::{Manifest, human_bytes, mark, ring};
+use standfast_format::name;
 use standfast_restart::Inventory;
 
 use crate::args::Global;
@@ -61,9 +62,11 @@ fn list(job: &OpenJob, inventory: &Inventory, output: &Output) -> Result<()> {
         output.paint(FAINT, escape::name(&job.place))
     ))?;
     let mut rows = Vec::new();
+    let marked = mark::attempts(&job.store.list(name::MARKS)?);
     for (at, manifest) in inventory.checkpoints.iter().enumerate() {
-        record(job, manifest, at == 0, output)?;
-        rows.push(row(job, manifest, at == 0));
+        let state = State { newest: at == 0, marked: marked.contains(&manifest.attempt) };
+        record(job, manifest, state, output)?;
+        rows.push(row(job, manifest, state));
     }
     output.table(&COLUMNS, rows)?;
     if inventory.checkpoints.is_empty() && inventory.damaged.is_empty() {
@@ -91,6 +94,25 @@ fn unreadable(job: &str, failure: &crate::failure::Failure, output: &Output) -> 
     output.line(format_args!("  {} {}\n", output.paint(BAD, "damaged"), escape::name(&what)))
 }
 
+/// What is special about a checkpoint.
+#[derive(Clone, Copy)]
+struct State {
+    newest: bool,
+    /// A lazy restart found it damaged.
+    marked: bool,
+}
+
+impl State {
+    fn words(self) -> &'static str {
+        match (self.newest, self.marked) {
+            (true, true) => "newest, marked as damaged",
+            (true, false) => "newest",
+            (false, true) => "marked as damaged",
+            (false, false) => "",
+        }
+    }
+}
+
 const COLUMNS: [Column; 9] = [
     Column("VERSION", Align::Right),
     Column("TAKEN", Align::Left),
@@ -103,7 +125,7 @@ const COLUMNS: [Column; 9] = [
     Column("", Align::Left),
 ];
 
-fn row(job: &OpenJob, manifest: &Manifest, newest: bool) -> Vec<String> {
+fn row(job: &OpenJob, manifest: &Manifest, state: State) -> Vec<String> {
     let captured = manifest.stats.captured_bytes;
     let stored = stored_bytes(manifest);
     vec![
@@ -115,11 +137,11 @@ fn row(job: &OpenJob, manifest: &Manifest, newest: bool) -> Vec<String> {
         human_bytes(captured),
         human_bytes(stored),
         format!("{:.1} x", ratio(captured, stored)),
-        if newest { "newest".into() } else { String::new() },
+        state.words().into(),
     ]
 }
 
-fn record(job: &OpenJob, manifest: &Manifest, newest: bool, output: &Output) -> Result<()> {
+fn record(job: &OpenJob, manifest: &Manifest, state: State, output: &Output) -> Result<()> {
     let captured = manifest.stats.captured_bytes;
     let stored = stored_bytes(manifest);
     output.record(
@@ -128,7 +150,8 @@ fn record(job: &OpenJob, manifest: &Manifest, newest: bool, output: &Output) -> 
             "job": job.name,
             "version": manifest.version,
             "sequence": manifest.sequence,
-            "newest": newest,
+            "newest": state.newest,
+            "marked": state.marked,
             "taken": moment::local(manifest.taken_ns),
             "taken_ns": manifest.taken_ns,
             "level": ring::level(&*job.store, manifest),

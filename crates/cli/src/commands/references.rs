@@ -1,8 +1,8 @@
 //! `show --references`: the pages of each rank that another rank holds, as (hash, owner).
 //!
-//! Data: runs of the images -> those in segments of other ranks -> the hashes in these segments'
-//! indexes. The image has (segment, slot), which leads to both: the segment says who owns it, its
-//! index which page is meant.
+//! Data: the images' lists of references, cut where runs end. An image without a list has
+//! (segment, slot) alone: runs in segments of other ranks -> the hashes in these segments' indexes; the
+//! segment says who owns it, its index which page is meant.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -27,8 +27,11 @@ struct Reference<'a> {
     /// First page within the region.
     page: u64,
     pages: u32,
+    owner: Rank,
     segment: &'a SegmentRef,
     slot: u32,
+    /// The hashes of its pages, end to end, where the image has them.
+    hashes: Option<&'a [u8]>,
 }
 
 /// Lists the references of these images.
@@ -39,7 +42,10 @@ pub(crate) fn show(job: &OpenJob, images: &[Image], output: &Output) -> Result<(
     for image in images {
         for reference in references(image) {
             bytes += u64::from(reference.pages) * u64::from(image.page_bytes);
-            let hashes = hashes(job, &reference, &mut indexes)?;
+            let hashes = match reference.hashes {
+                Some(hashes) => hashes.chunks_exact(image.hash.bytes()).map(hex).collect(),
+                None => look_up(job, &reference, &mut indexes)?,
+            };
             output.record("reference", record(&reference, &hashes))?;
             rows.push(row(&reference, &hashes));
         }
@@ -63,8 +69,33 @@ pub(crate) fn show(job: &OpenJob, images: &[Image], output: &Output) -> Result<(
     output.table(&columns, rows)
 }
 
+/// The references of an image: its list, or else what its runs lead to.
+fn references(image: &Image) -> Vec<Reference<'_>> {
+    match image.references {
+        Some(_) => listed(image).collect(),
+        None => followed(image).collect(),
+    }
+}
+
+/// The list of an image, run by run.
+fn listed(image: &Image) -> impl Iterator<Item = Reference<'_>> {
+    image.referred().filter_map(|piece| {
+        let Run::Stored { pages, segment, slot } = piece.run else { return None };
+        Some(Reference {
+            rank: image.rank,
+            region: image.regions.get(piece.reference.region as usize)?.name.as_str(),
+            page: piece.page,
+            pages,
+            owner: piece.reference.owner,
+            segment: image.segments.get(segment as usize)?,
+            slot,
+            hashes: Some(piece.hashes),
+        })
+    })
+}
+
 /// The runs of an image in segments that other ranks wrote.
-fn references(image: &Image) -> impl Iterator<Item = Reference<'_>> {
+fn followed(image: &Image) -> impl Iterator<Item = Reference<'_>> {
     image.regions.iter().flat_map(move |region| {
         let mut next = 0u64;
         region.runs.iter().filter_map(move |run| {
@@ -72,14 +103,16 @@ fn references(image: &Image) -> impl Iterator<Item = Reference<'_>> {
             next += u64::from(run.pages());
             let Run::Stored { pages, segment, slot } = *run else { return None };
             let segment = image.segments.get(segment as usize)?;
-            let (rank, region) = (image.rank, region.name.as_str());
-            (segment.rank != rank).then_some(Reference { rank, region, page, pages, segment, slot })
+            let (rank, region, owner) = (image.rank, region.name.as_str(), segment.rank);
+            let hashes = None;
+            let found = Reference { rank, region, page, pages, owner, segment, slot, hashes };
+            (owner != rank).then_some(found)
         })
     })
 }
 
 /// The hashes of a reference's pages, from its segment's index.
-fn hashes(
+fn look_up(
     job: &OpenJob,
     reference: &Reference<'_>,
     indexes: &mut HashMap<SegmentId, SegmentIndex>,
@@ -103,7 +136,7 @@ fn hex(hash: &[u8]) -> String {
 fn record(reference: &Reference<'_>, hashes: &[String]) -> serde_json::Value {
     json!({
         "rank": reference.rank, "region": reference.region, "page": reference.page,
-        "pages": reference.pages, "owner": reference.segment.rank,
+        "pages": reference.pages, "owner": reference.owner,
         "segment": reference.segment.id.to_string(), "slot": reference.slot, "hashes": hashes,
     })
 }
@@ -115,7 +148,7 @@ fn row(reference: &Reference<'_>, hashes: &[String]) -> Vec<String> {
         escape::name(reference.region),
         reference.page.to_string(),
         reference.pages.to_string(),
-        reference.segment.rank.to_string(),
+        reference.owner.to_string(),
         format!("{}{more}", hashes.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ")),
     ]
 }

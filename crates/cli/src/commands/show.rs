@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::process::ExitCode;
 
 use serde_json::json;
-use standfast::{Image, Kind, Manifest, Report, human_bytes, survives};
+use standfast::{Image, Kind, Manifest, Report, human_bytes, mark, survives};
 use standfast_format::{
     RegionImage, Run, SEGMENT_HEADER_BYTES, SegmentHeader, SegmentId, SegmentRef, name,
 };
@@ -20,7 +20,7 @@ use crate::args::{Global, ShowArgs};
 use crate::escape;
 use crate::failure::Result;
 use crate::moment;
-use crate::output::{Align, Column, FAINT, Output, TITLE};
+use crate::output::{Align, Column, FAINT, Output, TITLE, WARN};
 use crate::place::{self, OpenJob};
 
 /// Who wrote a segment.
@@ -119,6 +119,7 @@ fn summary(
     let page_bytes = image.map_or(4096, |image| image.page_bytes);
     let level = standfast::ring::level(&*job.store, manifest);
     let report = Report { level, ..Report::of(manifest, page_bytes) };
+    let marked = mark::find(&*job.store, manifest.version, manifest.attempt);
     output.record(
         "checkpoint",
         json!({
@@ -130,6 +131,7 @@ fn summary(
             "level": level,
             "ranks": manifest.ranks,
             "survives": survives(level),
+            "marked": marked,
             "page_bytes": page_bytes,
             "hash": image.map(|image| image.hash.name()),
             "stats": manifest.stats,
@@ -154,7 +156,12 @@ fn summary(
             )
         )
     ))?;
-    output.line(&report)
+    output.line(&report)?;
+    if let Some(why) = marked {
+        let word = output.paint(WARN, "marked as damaged");
+        output.line(format_args!("  {word} by a lazy restart: {}", escape::name(&why)))?;
+    }
+    Ok(())
 }
 
 fn regions(images: &[Image], origins: &HashMap<SegmentId, Origin>, output: &Output) -> Result<()> {

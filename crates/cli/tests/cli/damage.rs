@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use standfast::{Manifest, Stats, Version};
-use standfast_format::{Digest, FORMAT_VERSION, SEGMENT_HEADER_BYTES};
+use standfast_format::{Digest, FORMAT_VERSION, SEGMENT_HEADER_BYTES, name};
 
 use crate::fixture::{FIELD, Fixture, Ran, open};
 
@@ -242,4 +242,55 @@ fn a_manifest_of_nonsense_with_a_good_checksum_gives_text_not_a_panic() {
         assert!([0, 10].contains(&ran.code), "{args:?}: {} {}", ran.code, ran.err);
     }
     assert_eq!(fixture.run(&["verify"]).code, 10);
+}
+
+#[test]
+fn a_mark_is_shown_and_cleared_by_a_verify_that_reads_everything() {
+    let fixture = Fixture::new();
+    let newest = open(fixture.dir.path()).list().swap_remove(0);
+    let mark = fixture.store().join(name::mark(newest.version, newest.attempt));
+    std::fs::create_dir(mark.parent().unwrap()).unwrap();
+    std::fs::write(&mark, "rank 0: pages 1-2 of region \"field\"\u{1b}").unwrap();
+
+    let ls = fixture.run(&["ls"]);
+    assert!(ls.out.contains("newest, marked as damaged"), "{}", ls.out);
+    let marked: Vec<bool> = fixture
+        .run(&["ls", "--json"])
+        .of("checkpoint")
+        .iter()
+        .map(|line| line["marked"] == true)
+        .collect();
+    assert_eq!(marked, [true, false, false]);
+    let show = fixture.run(&["show"]);
+    assert!(
+        show.out.contains("marked as damaged by a lazy restart: rank 0: pages 1-2"),
+        "{}",
+        show.out
+    );
+    assert!(!show.out.contains('\u{1b}'), "{}", show.out);
+
+    let quick = fixture.run(&["verify", "--quick"]);
+    assert!(quick.out.contains("verify without --quick"), "{}", quick.out);
+    assert!(!quick.out.contains("orphan") && mark.exists(), "{}", quick.out);
+    let segment = fixture.first_segment();
+    flip(&segment, SEGMENT_HEADER_BYTES + 20 * 4096 + 5);
+    let damaged = fixture.run(&["verify"]);
+    assert!(damaged.out.contains("it is damaged: a restart passes it over"), "{}", damaged.out);
+    assert!(mark.exists());
+    flip(&segment, SEGMENT_HEADER_BYTES + 20 * 4096 + 5);
+    assert_eq!(fixture.run(&["verify", "1", "--json"]).of("mark").len(), 0, "not looked at");
+    let whole = fixture.run(&["verify", "--json"]);
+    assert_eq!(whole.of("mark")[0]["cleared"], true, "{}", whole.out);
+    assert!(!mark.exists());
+}
+
+#[test]
+fn prune_keeps_the_newest_that_is_not_marked() {
+    let fixture = Fixture::new();
+    let newest = open(fixture.dir.path()).list().swap_remove(0);
+    let mark = fixture.store().join(name::mark(newest.version, newest.attempt));
+    std::fs::create_dir(mark.parent().unwrap()).unwrap();
+    std::fs::write(&mark, "").unwrap();
+    let plan = fixture.run(&["prune", "--keep", "1", "--json"]);
+    assert_eq!(plan.of("plan")[0]["keep"], serde_json::json!([3, 2]), "{}", plan.out);
 }

@@ -13,7 +13,7 @@ use standfast_capture::{
     Dirty, Mender, Mprotect, Region, Regions, Snapshots, Span, Tracker, Uffd, Watch,
 };
 use standfast_format::{Rank, SegmentId, SegmentIndex, SegmentRef, StoreHeader};
-use standfast_pack::{PackSettings, Packer, SegmentReader, SegmentSettings, Writing};
+use standfast_pack::{PackSettings, Packer, Pipeline, SegmentReader, SegmentSettings, Writing};
 use standfast_reduce::{Catalog, PageHasher, PageRef, Positions, Scanner};
 use standfast_restart::{Inventory, Rebuild};
 use standfast_store::Store;
@@ -31,6 +31,8 @@ use crate::team::Team;
 const CATALOG_BYTES_MIN: usize = 8 << 20;
 /// The catalog's hashes may take one byte of so many protected ones.
 const CATALOG_SHARE: u64 = 128;
+/// Less than this is taken so fast that nothing needs to be ready for it.
+const WARM_BYTES_MIN: u64 = 16 << 20;
 
 /// Tracking pays while at most one page in so many is written: beyond, hashing every page costs
 /// less than being told of each.
@@ -137,7 +139,7 @@ impl Capturer {
 
     /// Drops everything that refers to the pages of a failed checkpoint.
     pub(crate) fn forget_attempt(&mut self, segments: &[SegmentId]) {
-        self.sharing.failed();
+        self.sharing.failed(segments);
         self.catalog.forget(|id| segments.contains(&id));
         self.positions.values_mut().for_each(Positions::forget);
     }
@@ -168,6 +170,9 @@ impl Capturer {
         let image = rebuild.image();
         // What was just read is there, also where pruning failed and nobody knew.
         self.references.extend(image.segments.iter().map(|segment| (segment.id, *segment)));
+        if let Some(owners) = self.sharing.owners() {
+            owners.learn(image);
+        }
         let zero_hash = rebuild.zero_hash();
         let numbers: HashMap<SegmentId, u32> = image
             .segments
@@ -221,6 +226,19 @@ impl Capturer {
         self.load_catalog(inventory, team)?;
         self.take_in_restored();
         Ok(())
+    }
+
+    /// Makes ready what a first checkpoint of so many bytes needs, beside the program: where it
+    /// writes by itself, and from host memory alone.
+    pub(crate) fn warm(&mut self, bytes: u64) {
+        if bytes < WARM_BYTES_MIN || self.has_agent() || self.config.pipeline == Pipeline::Gpu {
+            return;
+        }
+        if self.packer.is_none() {
+            self.packer = Some(self.start_packer());
+        }
+        let packer = self.packer.as_mut().expect("just made");
+        packer.warm(usize::try_from(bytes).unwrap_or(usize::MAX));
     }
 
     fn start_packer(&mut self) -> Packer {

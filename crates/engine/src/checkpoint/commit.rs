@@ -17,25 +17,25 @@
 //! Where each node has an agent, it does step 1 for its ranks, and pledges; what its segments are and
 //! where each rank's pages lie in them is told in step 2 ([`super::pledged`]).
 //!
-//! Step 1 is a thread's work. The others need the ranks to talk: where any thread may do that it
+//! Step 1 is a thread's work ([`super::committer`]). The others need the ranks to talk: where any thread may do that it
 //! is the same thread's work, otherwise it is done inside the program's next collective call.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Instant;
 
-use crossbeam_channel::{Receiver, Sender, bounded};
 use standfast_agent::StreamPlace;
-use standfast_commit::{Part, Published, Publisher, Unpublished, failpoint, refresh};
-use standfast_format::{Level, RegionImage, SegmentId, SegmentRef, Stats, Tally, Version};
+use standfast_commit::{Part, Published, Publisher, Unpublished, failpoint};
+use standfast_format::{
+    Level, Reference, RegionImage, SegmentId, SegmentRef, Stats, Tally, Version,
+};
 use standfast_restart::Inventory;
-use standfast_store::keep_signals_away;
 
+use super::committer::{Step, Work};
 use super::draft::{Draft, Order};
 use super::pledged;
-use super::sink::{Pending, Ticket};
-use super::told::{Holdings, Told};
+use super::sink::Pending;
+use super::told::Told;
 use crate::error::{Error, Result};
 use crate::progress::{Board, Progress};
 use crate::report::Report;
@@ -82,6 +82,7 @@ pub(super) struct Sealed {
     pub(super) foreign: Vec<SegmentId>,
     pub(super) regions: Vec<RegionImage>,
     pub(super) table: Vec<(SegmentId, Option<SegmentRef>)>,
+    pub(super) references: Option<Vec<Reference>>,
     pub(super) stats: Stats,
     pub(super) segments: Result<Vec<SegmentRef>>,
     /// What the segments were made of and how they were written.
@@ -91,106 +92,6 @@ pub(super) struct Sealed {
     pub(super) notes: Vec<String>,
     /// Where streams are that this rank tells of, of a draft that the node's agent was to pledge.
     pub(super) pledged: Option<Vec<StreamPlace>>,
-}
-
-/// What the thread hands back.
-enum Step {
-    /// The other ranks must be asked, which the thread may not.
-    Sealed(Box<Sealed>),
-    /// The other ranks must be told that there is no draft of this version.
-    Failed(Version, Error),
-    Settled(Box<Settled>),
-}
-
-/// What the thread is handed.
-pub(crate) enum Work {
-    Draft(Box<Draft>),
-    /// A snapshot of this version, from which the draft is still to be made; whether the agent
-    /// commits it then, so that no other rank waits for this one.
-    Snapshot(Version, TakeIn, bool),
-}
-
-/// Makes a draft of a snapshot, together with the other ranks where a thread may talk to them.
-pub(crate) type TakeIn = Box<dyn FnOnce(Option<&Team>) -> Result<Draft> + Send>;
-
-impl Work {
-    fn draft(self, team: Option<&Team>) -> std::result::Result<Draft, (Version, Error, bool)> {
-        match self {
-            Work::Draft(draft) => Ok(*draft),
-            Work::Snapshot(version, take_in, alone) => {
-                take_in(team).map_err(|error| (version, error, alone))
-            }
-        }
-    }
-}
-
-/// The committer: its thread, and what it needs to finish in a caller's.
-pub(crate) struct Committer {
-    settings: CommitSettings,
-    drafts: Option<Sender<(Work, u64, Inventory)>>,
-    steps: Receiver<(Step, Inventory)>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Committer {
-    /// `team`: the ranks, if a thread beside the program may talk to them.
-    pub(crate) fn start(settings: CommitSettings, team: Option<Team>) -> Self {
-        let (drafts, queue) = bounded::<(Work, u64, Inventory)>(1);
-        let (done, steps) = bounded(1);
-        let own = settings.clone();
-        let run = move || {
-            keep_signals_away();
-            for (work, sequence, mut inventory) in queue {
-                let _busy = standfast_commit::busy::hold(&*own.publisher.store);
-                let step = own.step(work, sequence, team.as_ref(), &mut inventory);
-                let step = match &team {
-                    Some(team) => Step::Settled(Box::new(own.finish(team, step, &mut inventory))),
-                    None => step,
-                };
-                if done.send((step, inventory)).is_err() {
-                    return;
-                }
-            }
-        };
-        let thread = std::thread::Builder::new()
-            .name("sf-commit".into())
-            .spawn(run)
-            .expect("a thread can be started");
-        Self { settings, drafts: Some(drafts), steps, thread: Some(thread) }
-    }
-
-    /// The stores of the job.
-    pub(crate) fn stores(&self) -> &Stores {
-        &self.settings.stores
-    }
-
-    /// Hands work over. The inventory travels along and comes back with the outcome.
-    pub(crate) fn submit(&self, work: Work, sequence: u64, inventory: Inventory) {
-        let drafts = self.drafts.as_ref().expect("open until dropped");
-        drafts.send((work, sequence, inventory)).expect("the committer lives until dropped");
-    }
-
-    /// Whether the thread has done what it can for the draft that was handed over.
-    pub(crate) fn is_ready(&self) -> bool {
-        !self.steps.is_empty()
-    }
-
-    /// Waits for the outcome of the draft that was handed over. Collective where the thread may
-    /// not talk to other ranks.
-    pub(crate) fn settle(&self, team: &Team) -> (Settled, Inventory) {
-        let (step, mut inventory) = self.steps.recv().expect("the committer answers every draft");
-        (self.settings.finish(team, step, &mut inventory), inventory)
-    }
-}
-
-impl Drop for Committer {
-    fn drop(&mut self) {
-        self.drafts = None;
-        if let Some(thread) = self.thread.take() {
-            // A committer that panicked has reported it on stderr.
-            let _ = thread.join();
-        }
-    }
 }
 
 /// Step 1, of a draft that this process writes.
@@ -216,7 +117,7 @@ fn seal(unsealed: &mut Sealed, pending: standfast_pack::Pending) {
 
 impl CommitSettings {
     /// What is left of a step. Collective unless it is settled.
-    fn finish(&self, team: &Team, step: Step, inventory: &mut Inventory) -> Settled {
+    pub(super) fn finish(&self, team: &Team, step: Step, inventory: &mut Inventory) -> Settled {
         match step {
             Step::Settled(settled) => *settled,
             Step::Sealed(sealed) => self.conclude(team, *sealed, inventory),
@@ -225,7 +126,7 @@ impl CommitSettings {
     }
 
     /// What the thread does with its work.
-    fn step(
+    pub(super) fn step(
         &self,
         work: Work,
         sequence: u64,
@@ -240,7 +141,8 @@ impl CommitSettings {
             }
             Err((version, error, false)) => return Step::Failed(version, error),
         };
-        let Draft { order, started, pending, foreign, regions, table, stats, notes } = draft;
+        let Draft { order, started, pending, foreign, regions, table, references, stats, notes } =
+            draft;
         let settled = match pending {
             Pending::Agent(ticket) if !self.stores.are_one() => {
                 let sealed = pledged::sealed(ticket, order, started, foreign, stats, notes);
@@ -259,6 +161,7 @@ impl CommitSettings {
                     foreign,
                     regions,
                     table,
+                    references,
                     stats,
                     segments,
                     pieces: Tally::default(),
@@ -372,10 +275,18 @@ impl CommitSettings {
         let place = (sealed.sequence, team.size() as u32);
         let replaced = inventory.checkpoints.iter().any(|other| other.version == version);
         // Step 3.
-        let Sealed { regions, table, stats, started, pieces, writes, .. } = sealed;
+        let Sealed { regions, table, references, stats, started, pieces, writes, .. } = sealed;
         let rank = team.rank();
-        let draft =
-            standfast_commit::Draft { rank, regions, table, stats, started, pieces, writes };
+        let draft = standfast_commit::Draft {
+            rank,
+            regions,
+            table,
+            references,
+            stats,
+            started,
+            pieces,
+            writes,
+        };
         let part = placed.and_then(|()| Ok(self.publisher.write_image(order, draft, &segments)?));
         let own_error = part.as_ref().err().cloned();
         let parts = team.gather_first(part)?;
@@ -463,54 +374,8 @@ impl CommitSettings {
         }
     }
 
-    /// What the agent made of a draft that was handed to it, and the news for whoever waits.
-    fn conclude_handed(
-        &self,
-        order: Order,
-        mut ticket: Ticket,
-        foreign: Vec<SegmentId>,
-        notes: Vec<String>,
-        inventory: &mut Inventory,
-    ) -> Settled {
-        let begun = ticket.streams().iter().copied().chain(foreign).collect();
-        let outcome = match ticket.settled() {
-            Ok(settled) => self.take_settled(order, settled, notes, inventory),
-            Err(error) => self.look_for(order, error, inventory),
-        };
-        self.settled(order.version, begun, Level::Local, outcome)
-    }
-
-    fn take_settled(
-        &self,
-        order: Order,
-        settled: standfast_agent::Settled,
-        notes: Vec<String>,
-        inventory: &mut Inventory,
-    ) -> Result<Committed> {
-        let standfast_agent::Settled { outcome, places, removed, manifests, damaged, .. } = settled;
-        Holdings::told(manifests, damaged).take_in(inventory);
-        outcome.map_err(standfast_agent::Failure::into_error)?;
-        let manifest = inventory.checkpoint(order.version)?;
-        let mut report = Report::of(manifest, self.publisher.page_bytes);
-        report.notes = notes.into_iter().chain(settled.notes).collect();
-        Ok(Committed { segments: manifest.segments.clone(), removed, places, report })
-    }
-
-    /// The agent is gone: the store knows whether the checkpoint exists. Nobody writes there now.
-    fn look_for(&self, order: Order, error: Error, inventory: &mut Inventory) -> Result<Committed> {
-        refresh(&*self.publisher.store, inventory);
-        let found = inventory.checkpoints.iter().find(|found| found.attempt == order.attempt);
-        let manifest = found.ok_or(error)?;
-        Ok(Committed {
-            segments: manifest.segments.clone(),
-            removed: Vec::new(),
-            places: Vec::new(),
-            report: Report::of(manifest, self.publisher.page_bytes),
-        })
-    }
-
     /// Tells whoever waits.
-    fn settled(
+    pub(super) fn settled(
         &self,
         version: Version,
         begun: Vec<SegmentId>,

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::time::Instant;
 
 use standfast_capture::Regions;
-use standfast_format::{RegionImage, SegmentId, SegmentRef, Stats};
+use standfast_format::{Reference, RegionImage, SegmentId, SegmentRef, Stats};
 use standfast_reduce::Positions;
 
 use super::capture::Capturer;
@@ -65,6 +65,8 @@ pub(crate) struct Draft {
     pub(crate) regions: Vec<RegionImage>,
     /// The image's segment table; the references of new segments are known once sealed.
     pub(crate) table: Vec<(SegmentId, Option<SegmentRef>)>,
+    /// The pages that other ranks store, where the strategy has them written down.
+    pub(crate) references: Option<Vec<Reference>>,
     pub(crate) stats: Stats,
     /// What its reader should know.
     pub(crate) notes: Vec<String>,
@@ -83,6 +85,7 @@ impl Capturer {
         let mut table = Table::default();
         let images = describe(regions, &positions, &mut table);
         let stats = self.count(regions, &positions, &taken);
+        let references = self.refer_by_hash(&positions, &taken.own);
         self.put_positions(regions, positions);
         let table = table.order.into_iter().map(|number| self.table_entry(number)).collect();
         let Taken { pending, foreign, .. } = taken;
@@ -94,6 +97,7 @@ impl Capturer {
             foreign,
             regions: images,
             table,
+            references,
             stats,
             notes: std::mem::take(&mut self.notes),
         }

@@ -88,6 +88,11 @@ impl Capturer {
         self.notes.push(format!("written by the ranks themselves: {why}"));
     }
 
+    /// Notes something for the next report.
+    pub(crate) fn note(&mut self, text: &str) {
+        self.notes.push(text.to_owned());
+    }
+
     /// Whether the node's agent is used; the same on all ranks.
     pub(super) fn has_agent(&self) -> bool {
         self.agency.link.is_some()
@@ -119,7 +124,7 @@ impl Capturer {
         let Pending::Agent(ticket) = &mut draft.pending else { return };
         ticket.stage = match part {
             Ok((part, image)) => {
-                let streams = part.streams.clone();
+                let (streams, image) = (part.streams.clone(), Box::new(image));
                 ticket.unplaced = (!self.agency.is_whole).then_some(Unplaced { image, streams });
                 ticket.link.hand_over(part);
                 Stage::HandedOver
@@ -157,6 +162,7 @@ impl Capturer {
             hash: self.config.hash,
             segments,
             regions: std::mem::take(&mut draft.regions),
+            references: draft.references.take(),
         };
         relocate(&mut image.segments, &mut image.regions, &moved)?;
         let part = HandOver {

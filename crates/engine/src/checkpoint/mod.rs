@@ -22,11 +22,14 @@
 
 pub(crate) mod capture;
 pub(crate) mod commit;
+pub(crate) mod committer;
 mod describe;
 pub(crate) mod device;
 pub(crate) mod draft;
 mod gpu;
+mod handed;
 mod handing;
+mod owners;
 mod pledged;
 mod share;
 mod sharing;

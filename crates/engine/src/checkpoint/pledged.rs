@@ -41,6 +41,7 @@ pub(super) fn sealed(
         foreign,
         regions: Vec::new(),
         table: Vec::new(),
+        references: None,
         stats,
         segments: Ok(Vec::new()),
         pieces: Tally::default(),
@@ -69,6 +70,7 @@ fn take_in(ticket: &mut Ticket, sealed: &mut Sealed) -> Result<Vec<SegmentRef>> 
         |segment: SegmentRef| (segment.id, (!streams.contains(&segment.id)).then_some(segment));
     sealed.table = image.segments.into_iter().map(known).collect();
     sealed.regions = image.regions;
+    sealed.references = image.references;
     if let Some(figures) = pledged.figures.into_iter().find(|figures| figures.rank == rank.0) {
         sealed.stats.compressed_bytes = figures.compressed_bytes;
         sealed.stats.segment_bytes = figures.segment_bytes;

@@ -11,6 +11,7 @@ use standfast_format::{SegmentId, SegmentIndex};
 use standfast_reduce::collective::{Exact, HomeIndex, Strategy, Threshold, TopK};
 use standfast_reduce::{Catalog, Changed, Consume, Fetch, Fetched, Found, PageRef, Scanner};
 
+use super::owners::Owners;
 use crate::config::{self, Config, Mode};
 use crate::error::Result;
 use crate::team::Team;
@@ -31,7 +32,8 @@ const THRESHOLD_PAGES: (u32, u32) = (1 << 10, 1 << 20);
 pub(super) enum Sharing {
     Off,
     Exact(Exact),
-    TopK(TopK),
+    /// The paper's way: with the owners of pages, which are written down.
+    TopK(TopK, Owners),
 }
 
 impl Sharing {
@@ -44,7 +46,9 @@ impl Sharing {
                 Sharing::Exact(Exact::with_index(config.hash, INDEX_BYTES_MIN))
             }
             config::Strategy::Exact => Sharing::Exact(Exact::new(config.hash)),
-            config::Strategy::TopK => Sharing::TopK(TopK::new(config.hash, threshold(config))),
+            config::Strategy::TopK => {
+                Sharing::TopK(TopK::new(config.hash, threshold(config)), Owners::default())
+            }
         }
     }
 
@@ -70,7 +74,15 @@ impl Sharing {
         match self {
             Sharing::Off => None,
             Sharing::Exact(exact) => Some(exact),
-            Sharing::TopK(top_k) => Some(top_k),
+            Sharing::TopK(top_k, _) => Some(top_k),
+        }
+    }
+
+    /// Who stores which pages, where that is written down.
+    pub(super) fn owners(&mut self) -> Option<&mut Owners> {
+        match self {
+            Sharing::TopK(_, owners) => Some(owners),
+            Sharing::Off | Sharing::Exact(_) => None,
         }
     }
 
@@ -86,7 +98,7 @@ impl Sharing {
     pub(super) fn bytes(&self) -> usize {
         match self {
             Sharing::Exact(exact) => exact.index().map_or(0, HomeIndex::bytes),
-            Sharing::Off | Sharing::TopK(_) => 0,
+            Sharing::Off | Sharing::TopK(..) => 0,
         }
     }
 
@@ -101,13 +113,17 @@ impl Sharing {
     pub(super) fn committed(&mut self, removed: &[SegmentId]) {
         if let Some(strategy) = self.active() {
             strategy.commit();
-            strategy.forget(removed);
         }
+        self.forget(removed);
     }
 
-    pub(super) fn failed(&mut self) {
+    /// An attempt with these segments has failed.
+    pub(super) fn failed(&mut self, segments: &[SegmentId]) {
         if let Some(strategy) = self.active() {
             strategy.abort();
+        }
+        if let Some(owners) = self.owners() {
+            owners.forget(segments);
         }
     }
 
@@ -115,6 +131,9 @@ impl Sharing {
     pub(super) fn forget(&mut self, segments: &[SegmentId]) {
         if let Some(strategy) = self.active() {
             strategy.forget(segments);
+        }
+        if let Some(owners) = self.owners() {
+            owners.forget(segments);
         }
     }
 }

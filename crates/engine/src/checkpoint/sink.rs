@@ -145,7 +145,7 @@ pub(crate) struct Ticket {
 
 /// An image in which streams of this attempt stand by id.
 pub(super) struct Unplaced {
-    pub(super) image: Image,
+    pub(super) image: Box<Image>,
     /// Those streams, of any rank.
     pub(super) streams: Vec<SegmentId>,
 }

@@ -164,6 +164,9 @@ impl Capturer {
         let own: Vec<u32> = begun.iter().map(|id| self.catalog.foreign_segment(*id)).collect();
         let foreign: Vec<u32> =
             located.segments().iter().map(|id| self.catalog.foreign_segment(*id)).collect();
+        if let Some(owners) = self.sharing.owners() {
+            owners.agreed(assignment, located);
+        }
         let mut earlier: HashMap<SegmentId, u32> = HashMap::new();
         let final_places: Vec<PageRef> = (0..assignment.len() as u32)
             .map(|candidate| match (places[candidate as usize], assignment.fate(candidate)) {

@@ -8,6 +8,7 @@
 //!   silently ignored.
 
 mod keys;
+mod settings;
 mod size;
 mod time;
 
@@ -16,9 +17,10 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 pub use keys::{
-    Capture, Config, Interval, KEYS, Key, Mode, Restart, Ring, RingArithmetic, Strategy, Threshold,
-    Track, WhenFull, Write, key,
+    Capture, Interval, KEYS, Key, Mode, Restart, Ring, RingArithmetic, Strategy, Threshold, Track,
+    WhenFull, Write, key,
 };
+pub use settings::Config;
 pub use size::ByteSize;
 pub use standfast_capture::Signal;
 pub use time::TimeSpan;

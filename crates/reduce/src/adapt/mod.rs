@@ -22,24 +22,31 @@ mod encoder;
 mod knowledge;
 mod plan;
 
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use elsewhere::Elsewhere;
 pub(crate) use elsewhere::Place;
 pub(crate) use encoder::Choosing;
 use encoder::Report;
-use knowledge::{CLASSES, Knowledge, OPTIONS, first_option};
+use knowledge::{CLASSES, Knowledge, OPTIONS, reference};
 pub use plan::Rates;
-use plan::{Class, Plan, TURNS};
+use plan::{Class, Plan};
 
 /// A plan is made anew after so many raw bytes: soon while little is known, then seldom, for it takes
-/// as long as compressing some pages, and the other encoders wait for it.
-const PLAN_BYTES: (u64, u64) = (1 << 20, 4 << 20);
+/// as long as compressing some pages.
+const PLAN_BYTES: (u64, u64) = (1 << 20, 2 << 20);
 /// How many plans are made soon.
 const SOON: u32 = 8;
-/// Trying what lies next to the plan's choice may take so much of the encoders' time.
+/// Comparing codecs may take so much of the encoders' time, and so many seconds at first, when nothing
+/// is known; so many seconds are saved up at most.
 const TRIAL_SHARE: f64 = 0.01;
+const TRIAL_FIRST_S: f64 = 3e-3;
+const TRIAL_S_MAX: f64 = 20e-3;
+/// What is known is compared once more, for data change, where so many times the time is left; and what
+/// is known of other classes, where so many times.
+const AGAIN: f64 = 4.0;
+const ALSO: f64 = 2.0;
 /// The usual length of a block, to tell what a trial will cost.
 const BLOCK_BYTES: f64 = 131_072.0;
 /// No trial is to be made.
@@ -53,7 +60,8 @@ const STORE_S_FIRST: f64 = 1e-9;
 /// What collecting takes for a byte until it is known.
 const COLLECT_S_FIRST: f64 = 0.2e-9;
 
-/// A class with less of all bytes than this does not keep others from being passed on unseen.
+/// A class with less of all bytes than this is not compared on, and does not keep others from being
+/// passed on unseen.
 const WEIGHT_MIN: f64 = 0.01;
 /// While everything is passed on as it is, one block of so many is looked at.
 const LOOK_BLOCKS: u32 = 8;
@@ -63,28 +71,37 @@ pub struct Adaptive {
     /// Whether the plan stores all there is as it is.
     passes: AtomicBool,
     passed: AtomicU32,
-    /// The plan's option for a round of blocks of each class.
-    picks: [[AtomicU8; TURNS as usize]; CLASSES],
+    /// How often the plan has changed.
+    version: AtomicU32,
+    plan: Mutex<Arc<Plan>>,
+    /// Stored bytes on their way.
+    backlog_bytes: AtomicU64,
     /// What the next block of a class is to try: the class times 256, and the option.
     trial: AtomicU16,
+    /// Blocks of each class.
     turns: [AtomicU32; CLASSES],
+    told: Mutex<Told>,
+    /// Held while a plan is made: nobody waits for it.
     state: Mutex<State>,
     /// Where a device encodes too.
     elsewhere: Mutex<Elsewhere>,
 }
 
+/// What the write path has told; held for moments only.
+struct Told {
+    rates: Rates,
+    collectors: usize,
+}
+
 struct State {
     knowledge: Knowledge,
-    plan: Option<Plan>,
     plans: u32,
-    rates: Rates,
     unplanned_bytes: u64,
-    collectors: usize,
     /// Seconds that trials may take now, and what the one that is due takes of them.
     trial_s: f64,
     due_s: f64,
     wall_s: f64,
-    zip_s: f64,
+    busy_s: f64,
 }
 
 impl Adaptive {
@@ -97,29 +114,28 @@ impl Adaptive {
             threads: threads.max(1),
             cores: cores.max(1),
             slowdown: 1.0,
-            backlog_bytes: 0.0,
+            backlog_bytes: None,
             ahead_bytes: 0.0,
             collecting: false,
             in_turn,
         };
-        let first = |class| std::array::from_fn(|_| AtomicU8::new(first_option(class) as u8));
         Self {
             passes: AtomicBool::new(false),
             passed: AtomicU32::new(0),
-            picks: std::array::from_fn(first),
+            version: AtomicU32::new(0),
+            plan: Mutex::new(Arc::new(Plan::fixed(references()))),
+            backlog_bytes: AtomicU64::new(0),
             trial: AtomicU16::new(NO_TRIAL),
             turns: std::array::from_fn(|_| AtomicU32::new(0)),
+            told: Mutex::new(Told { rates, collectors: 0 }),
             state: Mutex::new(State {
                 knowledge: Knowledge::new(),
-                plan: None,
                 plans: 0,
-                rates,
                 unplanned_bytes: 0,
-                collectors: 0,
-                trial_s: 0.0,
+                trial_s: TRIAL_FIRST_S,
                 due_s: 0.0,
                 wall_s: 0.0,
-                zip_s: 0.0,
+                busy_s: 0.0,
             }),
             elsewhere: Mutex::new(Elsewhere::new()),
         }
@@ -127,40 +143,42 @@ impl Adaptive {
 
     /// The rates that plans are made with now.
     pub fn rates(&self) -> Rates {
-        self.lock().rates
+        lock(&self.told).rates
     }
 
     /// Somebody begins to collect; tell when that ends.
     pub fn begin_collecting(&self) {
-        let mut state = self.lock();
-        state.collectors += 1;
-        state.rates.collecting = true;
+        let mut told = lock(&self.told);
+        told.collectors += 1;
+        told.rates.collecting = true;
     }
 
     /// Somebody has collected everything.
     pub fn end_collecting(&self) {
-        let mut state = self.lock();
-        state.collectors = state.collectors.saturating_sub(1);
-        state.rates.collecting = state.collectors > 0;
+        let mut told = lock(&self.told);
+        told.collectors = told.collectors.saturating_sub(1);
+        told.rates.collecting = told.collectors > 0;
     }
 
     /// Tells what collecting takes for a raw byte.
     pub fn collecting(&self, seconds_per_byte: f64) {
-        self.lock().rates.collect_s = seconds_per_byte;
+        lock(&self.told).rates.collect_s = seconds_per_byte;
     }
 
     /// Tells how many raw bytes wait to be compressed.
     pub fn waiting(&self, ahead_bytes: u64) {
-        self.lock().rates.ahead_bytes = ahead_bytes as f64;
+        lock(&self.told).rates.ahead_bytes = ahead_bytes as f64;
     }
 
-    /// Tells what storing takes for a stored byte, and how many are not yet written.
-    pub fn storing(&self, seconds_per_byte: Option<f64>, backlog_bytes: u64) {
-        let mut state = self.lock();
+    /// Tells what storing takes for a stored byte, and how many are not yet written, where that is
+    /// counted.
+    pub fn storing(&self, seconds_per_byte: Option<f64>, backlog_bytes: Option<u64>) {
+        self.backlog_bytes.store(backlog_bytes.unwrap_or(0), Ordering::Relaxed);
+        let mut told = lock(&self.told);
         if let Some(seconds) = seconds_per_byte {
-            state.rates.store_s = seconds;
+            told.rates.store_s = seconds;
         }
-        state.rates.backlog_bytes = backlog_bytes as f64;
+        told.rates.backlog_bytes = backlog_bytes.map(|bytes| bytes as f64);
     }
 
     /// Whether a block is to be stored as it is without a look at it: samples cost more than a fast
@@ -170,85 +188,117 @@ impl Adaptive {
             && !self.passed.fetch_add(1, Ordering::Relaxed).is_multiple_of(LOOK_BLOCKS)
     }
 
-    fn option(&self, class: usize) -> usize {
-        let trial = self.trial.load(Ordering::Relaxed);
-        if usize::from(trial >> 8) == class {
-            let taken =
-                self.trial.compare_exchange(trial, NO_TRIAL, Ordering::Relaxed, Ordering::Relaxed);
-            if taken.is_ok() {
-                return usize::from(trial & 0xFF);
-            }
-        }
-        let turn = self.turns[class].fetch_add(1, Ordering::Relaxed);
-        usize::from(self.picks[class][turn as usize % TURNS as usize].load(Ordering::Relaxed))
+    fn version(&self) -> u32 {
+        self.version.load(Ordering::Acquire)
     }
 
-    fn learn(&self, report: Report) {
-        let mut state = self.lock();
+    /// The plan and its version.
+    fn current(&self) -> (Arc<Plan>, u32) {
+        let plan = lock(&self.plan);
+        (Arc::clone(&plan), self.version())
+    }
+
+    /// What the plan says for a block of a class.
+    fn option(&self, plan: &Plan, class: usize) -> usize {
+        let turn = self.turns[class].fetch_add(1, Ordering::Relaxed);
+        let backlog_bytes = self.backlog_bytes.load(Ordering::Relaxed);
+        plan.option(class, backlog_bytes as f64, turn)
+    }
+
+    /// What to compare on a block of a class, if it is due.
+    fn take_trial(&self, class: usize) -> Option<usize> {
+        let trial = self.trial.load(Ordering::Relaxed);
+        if usize::from(trial >> 8) != class {
+            return None;
+        }
+        let taken =
+            self.trial.compare_exchange(trial, NO_TRIAL, Ordering::Relaxed, Ordering::Relaxed);
+        taken.ok().map(|trial| usize::from(trial & 0xFF))
+    }
+
+    /// Takes in what an encoder has learned, unless another one is just telling: then next time.
+    fn learn(&self, report: &mut Report) {
+        let mut state = match self.state.try_lock() {
+            Ok(state) => state,
+            Err(TryLockError::Poisoned(state)) => state.into_inner(),
+            Err(TryLockError::WouldBlock) => return,
+        };
+        let report = std::mem::take(report);
+        for (class, option, pair) in report.pairs {
+            state.knowledge.compare(class, option, pair);
+        }
         for ((class, option), seen) in report.seen {
             state.knowledge.learn(class, option, &seen);
         }
         if report.noise_bytes > 0 {
             state.knowledge.noise(report.noise_bytes);
         }
-        state.wall_s = state.wall_s * REMEMBER + report.wall_s / state.rates.crowding();
-        state.zip_s = state.zip_s * REMEMBER + report.zip_s;
-        state.trial_s += TRIAL_SHARE * report.zip_s;
-        if state.zip_s > 0.0 {
-            let slowdown = state.wall_s / state.zip_s;
-            state.rates.slowdown = slowdown.clamp(SLOWDOWN.0, SLOWDOWN.1);
-        }
+        state.knowledge.beside(report.beside_s, report.beside_bytes);
+        state.trial_s = (state.trial_s + TRIAL_SHARE * report.busy_s).min(TRIAL_S_MAX);
+        let rates = self.slowed(&mut state, report.wall_s, report.busy_s);
         state.unplanned_bytes += report.raw_bytes;
         let due = if state.plans < SOON { PLAN_BYTES.0 } else { PLAN_BYTES.1 };
-        if state.plan.is_none() || state.unplanned_bytes >= due {
-            self.plan(&mut state);
+        if state.plans == 0 || state.unplanned_bytes >= due {
+            self.plan(&mut state, &rates);
         }
     }
 
-    fn plan(&self, state: &mut State) {
+    /// The rates, with what blocks took by the clock and by the processor.
+    fn slowed(&self, state: &mut State, wall_s: f64, busy_s: f64) -> Rates {
+        let rates = &mut lock(&self.told).rates;
+        state.wall_s = state.wall_s * REMEMBER + wall_s / rates.crowding();
+        state.busy_s = state.busy_s * REMEMBER + busy_s;
+        if state.busy_s > 0.0 {
+            rates.slowdown = (state.wall_s / state.busy_s).clamp(SLOWDOWN.0, SLOWDOWN.1);
+        }
+        *rates
+    }
+
+    fn plan(&self, state: &mut State, rates: &Rates) {
         state.unplanned_bytes = 0;
         state.plans += 1;
         let classes = state.knowledge.classes();
-        let plan = plan::plan(&classes, &state.rates, state.plan.as_ref());
-        for class in 0..CLASSES {
-            for (turn, pick) in self.picks[class].iter().enumerate() {
-                pick.store(plan.option(class, turn as u32) as u8, Ordering::Relaxed);
-            }
-        }
-        let weighty = (0..CLASSES).filter(|class| classes[*class].weight >= WEIGHT_MIN);
-        let mut turns = weighty.flat_map(|class| (0..TURNS).map(move |turn| (class, turn)));
-        let passes = turns.all(|(class, turn)| plan.option(class, turn) == 0);
+        let plan = Arc::new(plan::plan(&classes, &references(), rates));
+        let backlog_bytes = rates.backlog_bytes.unwrap_or(0.0);
+        let passes = weighty(&classes).all(|class| plan.options(class.at, backlog_bytes) == [0, 0]);
         self.passes.store(passes, Ordering::Relaxed);
-        self.plan_trial(state, &classes, &plan);
-        state.plan = Some(plan);
+        self.plan_trial(state, &classes, &plan, backlog_bytes);
+        *lock(&self.plan) = plan;
+        self.version.fetch_add(1, Ordering::Release);
     }
 
-    /// Lets one block try a neighbour of its class's option, if there is time for it.
-    fn plan_trial(&self, state: &mut State, classes: &[Class], plan: &Plan) {
+    /// Has codecs compared on one block, if there is time for it.
+    fn plan_trial(&self, state: &mut State, classes: &[Class], plan: &Plan, backlog_bytes: f64) {
         if self.trial.swap(NO_TRIAL, Ordering::Relaxed) != NO_TRIAL {
             // Its class did not come again.
             state.trial_s += state.due_s;
         }
-        let Some((class, option)) = trial(&state.knowledge, classes, plan, state.plans) else {
-            return;
+        let near = weighty(classes).flat_map(|class| near(class, plan, backlog_bytes));
+        let all: Vec<(&Class, usize)> = near.collect();
+        let guessed =
+            |(class, option): &&(&Class, usize)| !state.knowledge.is_known(class.at, *option);
+        let by_weight =
+            |a: &&(&Class, usize), b: &&(&Class, usize)| a.0.weight.total_cmp(&b.0.weight);
+        // What is only guessed, where the most bytes are, and what is used before what lies next to
+        // it; then all once more in turn.
+        let (tried, times) = match all.iter().rev().filter(guessed).max_by(by_weight) {
+            Some(tried) if state.knowledge.is_known_elsewhere(tried.1) => (Some(tried), ALSO),
+            Some(tried) => (Some(tried), 1.0),
+            None => (all.get(state.plans as usize % all.len().max(1)), AGAIN),
         };
-        let costs = &classes[class].options;
-        let more_s = costs[option].zip_s - costs[plan.option(class, 0)].zip_s;
-        let takes_s = BLOCK_BYTES * more_s.max(0.0);
+        let Some((class, option)) = tried else { return };
+        let zip_s = class.options[*option].zip_s + class.options[reference(class.at)].zip_s;
+        let takes_s = times * BLOCK_BYTES * zip_s;
         if takes_s <= state.trial_s {
             state.trial_s -= takes_s;
             state.due_s = takes_s;
-            self.trial.store((class as u16) << 8 | option as u16, Ordering::Relaxed);
+            self.trial.store((class.at as u16) << 8 | *option as u16, Ordering::Relaxed);
         }
     }
 
     /// Where a block is encoded, if there is a device for it; what goes there is to come back.
     fn place(&self, elem: u8, raw_bytes: usize) -> Place {
-        let here_s = || {
-            let state = self.lock();
-            let score = |plan: &Plan| plan.score(&state.knowledge.classes(), &state.rates);
-            state.plan.as_ref().map_or(f64::INFINITY, score)
-        };
+        let here_s = || lock(&self.plan).score();
         let there_s = |zip_s, share| plan::score_elsewhere(zip_s, share, &self.rates());
         let mut elsewhere = lock(&self.elsewhere);
         let place = elsewhere.place(elem, raw_bytes, here_s, there_s);
@@ -261,10 +311,6 @@ impl Adaptive {
     fn came_back(&self, elem: u8, place: Place, done: Option<(usize, usize)>) {
         lock(&self.elsewhere).end(elem, place, done);
     }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        lock(&self.state)
-    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -272,24 +318,31 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A class and what to try for it: the neighbour that is only guessed, of the class with the most
-/// bytes; where all are known one of them again, in turn, for data change.
-fn trial(
-    knowledge: &Knowledge,
-    classes: &[Class],
+/// What is done with the first block of each class.
+fn references() -> Vec<u8> {
+    // The last is for bytes that are only passed on.
+    (0..CLASSES).map(|class| reference(class) as u8).chain([0]).collect()
+}
+
+/// The classes that matter, without the bytes that are only passed on.
+fn weighty(classes: &[Class]) -> impl Iterator<Item = &Class> {
+    classes.iter().filter(|class| class.at < CLASSES && class.weight >= WEIGHT_MIN)
+}
+
+/// What the plan does with a class, or may do next.
+fn near<'a>(
+    class: &'a Class,
     plan: &Plan,
-    plans: u32,
-) -> Option<(usize, usize)> {
-    let neighbours = (0..CLASSES).filter(|class| classes[*class].weight > 0.0).flat_map(|class| {
-        let option = plan.option(class, 0);
-        let near = [option + 1, option.wrapping_sub(1)];
-        near.into_iter().filter(|near| *near < OPTIONS).map(move |near| (class, near))
-    });
-    let all: Vec<(usize, usize)> = neighbours.collect();
-    let guessed = all.iter().filter(|(class, option)| !knowledge.is_known(*class, *option));
-    let weight = |class: usize| classes[class].weight;
-    let heaviest = guessed.max_by(|a, b| weight(a.0).total_cmp(&weight(b.0)));
-    heaviest.or_else(|| all.get(plans as usize % all.len().max(1))).copied()
+    backlog_bytes: f64,
+) -> impl Iterator<Item = (&'a Class, usize)> {
+    let [light, heavy] = plan.options(class.at, backlog_bytes);
+    let near = [heavy, light, heavy + 1, light.wrapping_sub(1)];
+    let is_open = move |near: &usize| match *near {
+        // It is seen wherever it is used.
+        near if near == reference(class.at) => heavy == 0,
+        near => (1..OPTIONS).contains(&near),
+    };
+    near.into_iter().filter(is_open).map(move |near| (class, near))
 }
 
 #[cfg(test)]
@@ -318,7 +371,7 @@ mod tests {
     /// The codec of most of the blocks after many were encoded at a store of this rate.
     fn usual(store_mbps: f64) -> CodecKind {
         let adaptive = Arc::new(Adaptive::new(2, 2, false));
-        adaptive.storing(Some(1e-6 / store_mbps), 0);
+        adaptive.storing(Some(1e-6 / store_mbps), None);
         let mut encoder = BlockEncoder::adaptive(Arc::clone(&adaptive), FilterChoice::Auto, BLOCK);
         let text = text();
         let mut counts = std::collections::HashMap::new();
@@ -351,7 +404,7 @@ mod tests {
         for _ in 0..20 {
             assert_eq!(encoder.encode(&noise, 0).codec, CodecKind::None);
         }
-        let classes = adaptive.lock().knowledge.classes();
+        let classes = lock(&adaptive.state).knowledge.classes();
         assert!(classes.last().expect("noise is the last").weight > 0.99);
     }
 
@@ -360,14 +413,14 @@ mod tests {
         let adaptive = Arc::new(Adaptive::new(2, 2, false));
         let mut encoder = BlockEncoder::adaptive(Arc::clone(&adaptive), FilterChoice::Auto, BLOCK);
         let text = text();
-        adaptive.storing(Some(1e-15), 0);
+        adaptive.storing(Some(1e-15), None);
         for _ in 0..100 {
             encoder.encode(&text, 0);
         }
         let looks = (0..80).filter(|_| !adaptive.passes()).count();
         assert_eq!(looks, 80 / LOOK_BLOCKS as usize);
         // The store becomes slow: the blocks that are still looked at tell what to do.
-        adaptive.storing(Some(1e-6), 0);
+        adaptive.storing(Some(1e-6), None);
         let codecs: Vec<CodecKind> = (0..100).map(|_| encoder.encode(&text, 0).codec).collect();
         assert_eq!(codecs[99], CodecKind::Zstd);
     }
@@ -396,7 +449,7 @@ mod tests {
     fn a_device_competes_with_the_encoders_of_this_process() {
         for (store_mbps, expected) in [(1.0, CodecKind::Zstd), (1500.0, CodecKind::Float)] {
             let adaptive = Arc::new(Adaptive::new(1, 1, false));
-            adaptive.storing(Some(1e-6 / store_mbps), 0);
+            adaptive.storing(Some(1e-6 / store_mbps), None);
             let mut encoder =
                 BlockEncoder::adaptive(Arc::clone(&adaptive), FilterChoice::Auto, BLOCK)
                     .offloaded(Some(Arc::new(Halving)));

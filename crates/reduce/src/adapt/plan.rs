@@ -1,7 +1,7 @@
 //! The decision: which codec for which class of blocks, from costs and rates. Pure.
 //!
 //! Data: what each codec costs and saves on each class of blocks ([`Class`]) and how fast the
-//! stages are ([`Rates`]) -> [`Plan`].
+//! stages are ([`Rates`]) -> [`Plan`]; the plan and what is on its way to the store -> an option.
 //!
 //! The model is that of pipelined compression checkpointing (PCCR): with stages side by side a
 //! checkpoint takes `T_P = max(T_c, T_zip, T_s)`, one after the other `T_z = T_c + T_zip + T_s`,
@@ -12,8 +12,14 @@
 //! Classes are chosen for together, since they use the same threads and the same store: where the
 //! store is the bottleneck every class should spend processor time where it saves most bytes for
 //! it. That is a linear programme; its solutions are found by trying prices: with a store's second
-//! worth `price` seconds of a thread, each class takes its cheapest codec. Between two
-//! neighbouring prices a mixture of both plans may be best.
+//! worth `price` seconds of a thread, each class takes its cheapest codec. Those choices are the
+//! steps of a ladder, each works harder and stores less than the one before. Between two
+//! neighbouring steps a mixture of both may be best.
+//!
+//! Why a step for each backlog: blocks are not alike. Stages that are balanced on average leave the
+//! store without work whenever some blocks take long, and that time is lost. So a reserve is kept on
+//! its way to the store: with less than that, blocks are compressed more lightly, with more, harder.
+//! It is worked off towards the end.
 //!
 //! Invariants:
 //! - A plan names an option that its class has.
@@ -30,6 +36,8 @@ pub(crate) struct Cost {
 /// Blocks that behave alike.
 #[derive(Clone, Debug)]
 pub(crate) struct Class {
+    /// Its number.
+    pub(crate) at: usize,
     /// Its part of all bytes.
     pub(crate) weight: f64,
     /// What may be done with them; the first is the cheapest.
@@ -50,8 +58,8 @@ pub struct Rates {
     /// How much longer compressing takes than its processor time because other programs use the
     /// cores too.
     pub slowdown: f64,
-    /// Stored bytes that are on their way and not yet written.
-    pub backlog_bytes: f64,
+    /// Stored bytes that are on their way and not yet written, where the store counts them.
+    pub backlog_bytes: Option<f64>,
     /// Raw bytes that are collected and wait to be compressed.
     pub ahead_bytes: f64,
     /// Whether more of them are being collected.
@@ -67,52 +75,92 @@ impl Rates {
         let collecting = usize::from(self.collecting && !self.in_turn);
         ((self.threads + collecting) as f64 / self.cores as f64).max(1.0)
     }
+
+    /// What of a raw byte the store is to write, with what is on its way: more than `share` where
+    /// that is more than the reserve, less where it has less to do.
+    fn felt_share(&self, share: f64) -> f64 {
+        let Some(backlog_bytes) = self.backlog_bytes.filter(|_| !self.in_turn) else {
+            return share;
+        };
+        let ahead_bytes = if self.collecting { f64::INFINITY } else { self.ahead_bytes };
+        let reserve_bytes =
+            (ahead_bytes / ENDING_BYTES).min(1.0) * RESERVE_BYTES.min(share * RESERVE_RAW_BYTES);
+        match backlog_bytes - reserve_bytes {
+            lack if lack < 0.0 => share * (1.0 + HURRY * lack / reserve_bytes),
+            surplus => share + surplus / ahead_bytes.clamp(HORIZON_BYTES.0, HORIZON_BYTES.1),
+        }
+    }
 }
+
+/// The reserve at most: two chunks, one that is written and one that waits while the next is filled;
+/// and no more than so many raw bytes become, for it is to last only while some blocks take longer.
+const RESERVE_BYTES: f64 = 4e6;
+const RESERVE_RAW_BYTES: f64 = 10e6;
+/// With so many raw bytes left the reserve begins to be worked off.
+const ENDING_BYTES: f64 = 32e6;
+/// A store with nothing to do is treated as if it were so much faster.
+const HURRY: f64 = 0.6;
+/// Over so many raw bytes a surplus is worked off, and over those that are left, if they are fewer and
+/// not too few: the last blocks of a checkpoint must not be compressed hard while the last chunk waits
+/// for them.
+const HORIZON_BYTES: (f64, f64) = (4e6, 16e6);
+/// A plan has a mixture for each multiple of so many bytes of backlog, up to so many of them.
+const LEVEL_BYTES: f64 = (1 << 20) as f64;
+const LEVELS: usize = 17;
+/// A mixture of two options repeats after so many blocks.
+const TURNS: u32 = 32;
+/// A stage that does not decide counts so much: where several choices are equally fast, the one
+/// that takes less of the others.
+const IDLE_WEIGHT: f64 = 0.05;
+/// Prices of a second of the store, in seconds of a thread: from, to, and step.
+const PRICES: (f64, f64, f64) = (1.0 / 256.0, 256.0, 1.4);
 
 /// What is decided.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Plan {
-    /// An option for each class.
-    light: Vec<usize>,
-    /// Another one, which works harder, for some of the blocks.
-    heavy: Vec<usize>,
-    /// How many of the blocks: of [`TURNS`].
+    /// An option for each class; each step works harder than the one before.
+    steps: Vec<Vec<u8>>,
+    /// By backlog.
+    levels: Vec<Mixture>,
+    /// Seconds for a raw byte at the backlog it was made for.
+    score: f64,
+}
+
+/// Two neighbouring steps, and how many blocks of [`TURNS`] take the harder one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Mixture {
+    light: usize,
+    heavy: usize,
     share: u32,
 }
 
-/// A mixture of two options repeats after so many blocks.
-pub(crate) const TURNS: u32 = 32;
-/// How far ahead a plan looks at least, in raw bytes: over these a backlog is worked off. Over
-/// fewer, the last blocks of a checkpoint would be compressed hard while the last chunk waits for
-/// them.
-const HORIZON_BYTES: f64 = 16e6;
-/// A stage that does not decide counts so much: where several choices are equally fast, the one
-/// that takes less of the others.
-const IDLE_WEIGHT: f64 = 0.05;
-/// A new plan must be better by this factor.
-const HYSTERESIS: f64 = 0.995;
-/// Prices of a second of the store, in seconds of a thread: from, to, and step.
-const PRICES: (f64, f64, f64) = (1.0 / 512.0, 512.0, 1.25);
-
 impl Plan {
-    /// The first option for everything.
-    #[cfg(test)]
-    fn first(classes: usize) -> Self {
-        Self { light: vec![0; classes], heavy: vec![0; classes], share: 0 }
+    /// One option for each class, whatever the backlog.
+    pub(crate) fn fixed(options: Vec<u8>) -> Self {
+        let steps = vec![options];
+        let levels = vec![Mixture { light: 0, heavy: 0, share: 0 }];
+        Self { steps, levels, score: f64::INFINITY }
     }
 
-    /// The option for a block of a class; `turn` counts the blocks.
-    pub(crate) fn option(&self, class: usize, turn: u32) -> usize {
+    /// The option for a block of a class with so much on its way to the store; `turn` counts the
+    /// blocks.
+    pub(crate) fn option(&self, class: usize, backlog_bytes: f64, turn: u32) -> usize {
+        let level = ((backlog_bytes / LEVEL_BYTES) as usize).min(self.levels.len() - 1);
+        let Mixture { light, heavy, share } = self.levels[level];
         // Spread evenly over the turns.
-        let heavy = (turn % TURNS * self.share) % TURNS < self.share;
-        if heavy { self.heavy[class] } else { self.light[class] }
+        let is_heavy = (turn % TURNS * share) % TURNS < share;
+        usize::from(self.steps[if is_heavy { heavy } else { light }][class])
+    }
+
+    /// The options of a class with so much on its way to the store, the lighter one first.
+    pub(crate) fn options(&self, class: usize, backlog_bytes: f64) -> [usize; 2] {
+        // The first turn is heavy where any is, the last one light where any is.
+        [TURNS - 1, 0].map(|turn| self.option(class, backlog_bytes, turn))
     }
 
     /// Seconds for a raw byte, with what the idle stages take counted a little.
-    pub(crate) fn score(&self, classes: &[Class], rates: &Rates) -> f64 {
-        let heavy = f64::from(self.share) / f64::from(TURNS);
-        let costs = sum(classes, &self.light).mixed(sum(classes, &self.heavy), heavy);
-        score(costs, rates)
+    pub(crate) fn score(&self) -> f64 {
+        self.score
     }
 }
 
@@ -125,8 +173,9 @@ impl Cost {
 }
 
 /// What all classes together cost and save.
-fn sum(classes: &[Class], options: &[usize]) -> Cost {
-    let costs = classes.iter().zip(options).map(|(class, at)| (class.weight, class.options[*at]));
+fn sum(classes: &[Class], options: &[u8]) -> Cost {
+    let cost = |class: &Class| class.options[usize::from(options[class.at])];
+    let costs = classes.iter().map(|class| (class.weight, cost(class)));
     costs.fold(Cost { zip_s: 0.0, share: 0.0 }, |sum, (weight, cost)| Cost {
         zip_s: sum.zip_s + weight * cost.zip_s,
         share: sum.share + weight * cost.share,
@@ -138,15 +187,14 @@ fn stages(cost: Cost, rates: &Rates) -> (f64, f64) {
     let collect = if rates.collecting { rates.collect_s } else { 0.0 };
     let threads = cost.zip_s * rates.slowdown / rates.threads as f64;
     let cores = (collect + cost.zip_s) * rates.slowdown / rates.cores as f64;
-    let backlog = rates.backlog_bytes / rates.ahead_bytes.max(HORIZON_BYTES);
-    (collect.max(threads).max(cores), (cost.share + backlog) * rates.store_s)
+    (collect.max(threads).max(cores), rates.felt_share(cost.share) * rates.store_s)
 }
 
 fn score(cost: Cost, rates: &Rates) -> f64 {
-    let (encoders, store) = stages(cost, rates);
     if rates.in_turn {
-        return rates.collect_s + cost.zip_s * rates.slowdown + store;
+        return rates.collect_s + cost.zip_s * rates.slowdown + cost.share * rates.store_s;
     }
+    let (encoders, store) = stages(cost, rates);
     let idle = cost.zip_s / rates.threads as f64 + cost.share * rates.store_s;
     encoders.max(store) + IDLE_WEIGHT * idle
 }
@@ -154,81 +202,85 @@ fn score(cost: Cost, rates: &Rates) -> f64 {
 /// Seconds for a raw byte of which a device, in so many seconds, leaves a share.
 pub(crate) fn score_elsewhere(zip_s: f64, share: f64, rates: &Rates) -> f64 {
     let free = Cost { zip_s: 0.0, share };
-    let (collect, store) = stages(free, rates);
     if rates.in_turn {
-        return rates.collect_s + zip_s + store;
+        return rates.collect_s + zip_s + share * rates.store_s;
     }
+    let (collect, store) = stages(free, rates);
     collect.max(zip_s).max(store) + IDLE_WEIGHT * share * rates.store_s
 }
 
-/// The best plan, or `current` where that is nearly as good.
-pub(crate) fn plan(classes: &[Class], rates: &Rates, current: Option<&Plan>) -> Plan {
-    let found = best(classes, rates);
-    match current {
-        Some(current)
-            if found.score(classes, rates) > HYSTERESIS * current.score(classes, rates) =>
-        {
-            current.clone()
-        }
-        _ => found,
-    }
+/// The best plan for the classes that come; `others` says what to do with any other.
+pub(crate) fn plan(classes: &[Class], others: &[u8], rates: &Rates) -> Plan {
+    let steps = steps(classes, others, rates);
+    let costs: Vec<Cost> = steps.iter().map(|options| sum(classes, options)).collect();
+    let at = |level: usize| {
+        let backlog_bytes = Some(level as f64 * LEVEL_BYTES);
+        best(&costs, &Rates { backlog_bytes, ..*rates }).1
+    };
+    let (score, now) = best(&costs, rates);
+    let levels = match rates.backlog_bytes {
+        Some(_) => (0..LEVELS).map(at).collect(),
+        None => vec![now],
+    };
+    Plan { steps, levels, score }
 }
 
-fn best(classes: &[Class], rates: &Rates) -> Plan {
-    let mut best: Option<(f64, Plan)> = None;
-    let mut try_plan = |plan: Plan| {
-        let score = plan.score(classes, rates);
-        if best.as_ref().is_none_or(|(least, _)| score < *least) {
-            best = Some((score, plan));
+/// The best mixture of two neighbouring steps, and its score.
+fn best(costs: &[Cost], rates: &Rates) -> (f64, Mixture) {
+    let mut best = (f64::INFINITY, Mixture { light: 0, heavy: 0, share: 0 });
+    let mut try_mixture = |mixture: Mixture| {
+        let part = f64::from(mixture.share) / f64::from(TURNS);
+        let cost = costs[mixture.light].mixed(costs[mixture.heavy], part);
+        let score = score(cost, rates);
+        if score < best.0 {
+            best = (score, mixture);
         }
     };
-    let mut last: Option<Vec<usize>> = None;
-    let mut price = PRICES.0;
-    while price < PRICES.1 {
-        let now = at_price(classes, rates, price);
-        price *= PRICES.2;
-        if last.as_ref() == Some(&now) {
-            continue;
-        }
-        let light = last.replace(now.clone()).unwrap_or_else(|| now.clone());
-        let balanced = balance(sum(classes, &light), sum(classes, &now), rates);
-        for share in [TURNS, balanced, balanced + 1] {
-            let share = share.min(TURNS);
-            try_plan(Plan { light: light.clone(), heavy: now.clone(), share });
-        }
-    }
-    best.expect("there is at least one price").1
-}
-
-/// How many of the blocks must be heavy for encoders and store to take equally long, rounded down.
-fn balance(light: Cost, heavy: Cost, rates: &Rates) -> u32 {
-    let store_is_slower = |share: u32| {
-        let part = f64::from(share) / f64::from(TURNS);
-        let (encoders, store) = stages(light.mixed(heavy, part), rates);
+    let store_is_slower = |cost: Cost| {
+        let (encoders, store) = stages(cost, rates);
         store > encoders
     };
-    // The more are heavy, the more the encoders have to do, and the less the store.
-    let (mut low, mut high) = (0, TURNS);
-    while low + 1 < high {
-        let middle = low.midpoint(high);
-        match store_is_slower(middle) {
-            true => low = middle,
-            false => high = middle,
+    for heavy in 0..costs.len() {
+        try_mixture(Mixture { light: heavy, heavy, share: 0 });
+        let light = heavy.saturating_sub(1);
+        if store_is_slower(costs[light]) && !store_is_slower(costs[heavy]) {
+            let slower = |share: &u32| {
+                let part = f64::from(*share) / f64::from(TURNS);
+                store_is_slower(costs[light].mixed(costs[heavy], part))
+            };
+            // The more are heavy, the more the encoders have to do, and the less the store.
+            let balanced = (1..TURNS).take_while(slower).count() as u32;
+            for share in [balanced, balanced + 1] {
+                try_mixture(Mixture { light, heavy, share });
+            }
         }
     }
-    low
+    best
 }
 
-/// What each class takes if a second of the store is worth `price` seconds of a thread.
-fn at_price(classes: &[Class], rates: &Rates, price: f64) -> Vec<usize> {
+/// What the classes take, from the lowest price to the highest.
+fn steps(classes: &[Class], others: &[u8], rates: &Rates) -> Vec<Vec<u8>> {
+    let mut steps: Vec<Vec<u8>> = Vec::new();
+    let mut now = others.to_vec();
+    let mut price = PRICES.0;
+    while price < PRICES.1 {
+        for class in classes {
+            now[class.at] = cheapest(class, rates, price);
+        }
+        if steps.last() != Some(&now) {
+            steps.push(now.clone());
+        }
+        price *= PRICES.2;
+    }
+    steps
+}
+
+/// What a class takes if a second of the store is worth `price` seconds of a thread.
+fn cheapest(class: &Class, rates: &Rates, price: f64) -> u8 {
     let threads = if rates.in_turn { 1.0 } else { rates.threads as f64 };
-    let cost =
-        |cost: &Cost| cost.zip_s * rates.slowdown / threads + price * cost.share * rates.store_s;
-    let cheapest = |class: &Class| {
-        let costs = class.options.iter().map(cost).enumerate();
-        costs.min_by(|a, b| a.1.total_cmp(&b.1)).map_or(0, |(at, _)| at)
-    };
-    classes.iter().map(cheapest).collect()
+    let (zip, store) = (rates.slowdown / threads, price * rates.store_s);
+    let costs = class.options.iter().map(|cost| zip * cost.zip_s + store * cost.share);
+    costs.enumerate().min_by(|a, b| a.1.total_cmp(&b.1)).map_or(0, |(at, _)| at as u8)
 }
 
 #[cfg(test)]
@@ -245,6 +297,7 @@ mod tests {
             .to_vec()
     }
 
+    /// Of a store that does not count what is on its way.
     fn rates(store_mbps: f64) -> Rates {
         Rates {
             collect_s: 0.2e-9,
@@ -252,7 +305,7 @@ mod tests {
             threads: 2,
             cores: 2,
             slowdown: 1.0,
-            backlog_bytes: 0.0,
+            backlog_bytes: None,
             ahead_bytes: 0.0,
             collecting: true,
             in_turn: false,
@@ -260,24 +313,33 @@ mod tests {
     }
 
     fn alone(options: Vec<Cost>) -> Vec<Class> {
-        vec![Class { weight: 1.0, options }]
+        vec![Class { at: 0, weight: 1.0, options }]
+    }
+
+    fn made(classes: &[Class], rates: &Rates) -> Plan {
+        plan(classes, &[0; 3], rates)
     }
 
     /// Options used in a round of blocks of the first class, sorted.
-    fn used(plan: &Plan) -> Vec<usize> {
-        let mut used: Vec<usize> = (0..TURNS).map(|turn| plan.option(0, turn)).collect();
+    fn used_at(plan: &Plan, backlog_bytes: f64) -> Vec<usize> {
+        let mut used: Vec<usize> =
+            (0..TURNS).map(|turn| plan.option(0, backlog_bytes, turn)).collect();
         used.sort_unstable();
         used
+    }
+
+    fn used(plan: &Plan) -> Vec<usize> {
+        used_at(plan, 0.0)
     }
 
     #[test]
     fn the_faster_the_store_the_lighter_the_codec() {
         let classes = alone(text());
-        let usual = |mbps| used(&plan(&classes, &rates(mbps), None))[ALL / 2];
-        assert_eq!(used(&plan(&classes, &rates(50_000.0), None)), [0; ALL]);
+        let usual = |mbps| used(&made(&classes, &rates(mbps)))[ALL / 2];
+        assert_eq!(used(&made(&classes, &rates(50_000.0))), [0; ALL]);
         assert_eq!(usual(1500.0), 1);
         assert_eq!(usual(200.0), 2);
-        assert_eq!(used(&plan(&classes, &rates(20.0), None)), [3; ALL]);
+        assert_eq!(used(&made(&classes, &rates(20.0))), [3; ALL]);
     }
 
     #[test]
@@ -287,14 +349,14 @@ mod tests {
         let classes = alone(options);
         // A mixture is better still: all blocks only where share * store >= zip / threads.
         for (mbps, blocks) in [(5000.0, 4..=8), (1050.0, 20..=24), (400.0, ALL..=ALL)] {
-            let plan = plan(&classes, &Rates { collect_s: 0.0, ..rates(mbps) }, None);
+            let plan = made(&classes, &Rates { collect_s: 0.0, ..rates(mbps) });
             let compressed = used(&plan).iter().sum::<usize>();
             assert!(blocks.contains(&compressed), "{mbps}: {plan:?}");
         }
         // In turn it takes a slower store: zip < (1 - share) * store.
         for (mbps, compressed) in [(260.0, false), (240.0, true)] {
             let rates = Rates { collect_s: 0.0, in_turn: true, ..rates(mbps) };
-            assert_eq!(used(&plan(&classes, &rates, None)) == [1; ALL], compressed, "{mbps}");
+            assert_eq!(used(&made(&classes, &rates)) == [1; ALL], compressed, "{mbps}");
         }
     }
 
@@ -303,8 +365,8 @@ mod tests {
         let classes = alone(text());
         let share = |threads, cores| {
             let rates = Rates { threads, cores, ..rates(400.0) };
-            let plan = plan(&classes, &rates, None);
-            (0..TURNS).map(|turn| classes[0].options[plan.option(0, turn)].share).sum::<f64>()
+            let plan = made(&classes, &rates);
+            used(&plan).iter().map(|option| classes[0].options[*option].share).sum::<f64>()
         };
         assert!(share(8, 8) < share(2, 2));
         assert!(share(2, 2) < share(1, 2));
@@ -312,13 +374,36 @@ mod tests {
     }
 
     #[test]
-    fn a_backlog_is_time_to_compress_in() {
-        let classes = alone(text());
-        let heavy = |backlog_bytes| {
-            let plan = plan(&classes, &Rates { backlog_bytes, ..rates(1500.0) }, None);
-            (0..TURNS).map(|turn| plan.option(0, turn)).sum::<usize>()
+    fn what_is_on_its_way_decides_between_light_and_heavy() {
+        let metered = Rates { backlog_bytes: Some(0.0), ..rates(1000.0) };
+        let plan = made(&alone(text()), &metered);
+        let work = |backlog_bytes| used_at(&plan, backlog_bytes).iter().sum::<usize>();
+        assert!(work(0.0) < work(RESERVE_BYTES), "{plan:?}");
+        assert!(work(RESERVE_BYTES) < work(4.0 * RESERVE_BYTES), "{plan:?}");
+        assert_eq!(work(1e12), work(LEVELS as f64 * LEVEL_BYTES), "the last level is for all more");
+        let [light, heavy] = plan.options(0, RESERVE_BYTES);
+        assert!(light <= heavy);
+    }
+
+    #[test]
+    fn the_reserve_is_worked_off_towards_the_end() {
+        let felt = |collecting, ahead_bytes| {
+            let backlog_bytes = Some(RESERVE_BYTES);
+            Rates { collecting, ahead_bytes, backlog_bytes, ..rates(400.0) }.felt_share(0.5)
         };
-        assert!(heavy(30e6) > heavy(0.0));
+        assert_eq!(felt(true, 0.0), 0.5);
+        assert_eq!(felt(false, 1e9), 0.5);
+        assert!(0.5 < felt(false, 20e6) && felt(false, 20e6) < felt(false, 10e6));
+        assert_eq!(felt(false, 0.0), 0.5 + RESERVE_BYTES / HORIZON_BYTES.0);
+        let empty = Rates { backlog_bytes: Some(0.0), ..rates(400.0) };
+        assert_eq!(empty.felt_share(0.5), 0.5 * (1.0 - HURRY));
+        assert_eq!(rates(400.0).felt_share(0.5), 0.5, "of a store that does not count");
+    }
+
+    #[test]
+    fn a_class_that_has_not_come_is_treated_as_told() {
+        let plan = plan(&alone(text()), &[0, 2], &rates(1500.0));
+        assert_eq!(plan.options(1, 0.0), [2, 2]);
     }
 
     #[test]
@@ -337,8 +422,7 @@ mod tests {
         let classes = alone(text());
         let heavy = |collecting| {
             let rates = Rates { collecting, collect_s: 1e-9, ..rates(400.0) };
-            let plan = plan(&classes, &rates, None);
-            (0..TURNS).map(|turn| plan.option(0, turn)).sum::<usize>()
+            used(&made(&classes, &rates)).iter().sum::<usize>()
         };
         assert!(heavy(false) > heavy(true));
     }
@@ -346,19 +430,8 @@ mod tests {
     #[test]
     fn where_collecting_is_slowest_the_cores_are_left_to_it() {
         let rates = Rates { collect_s: 10e-9, ..rates(1500.0) };
-        let plan = plan(&alone(text()), &rates, None);
+        let plan = made(&alone(text()), &rates);
         assert!(used(&plan).iter().all(|option| *option <= 2), "{plan:?}");
-    }
-
-    #[test]
-    fn a_plan_is_kept_until_another_is_clearly_better() {
-        let classes = alone(text());
-        let old = plan(&classes, &rates(400.0), None);
-        for mbps in [398.0, 399.0, 401.0, 402.0] {
-            assert_eq!(plan(&classes, &rates(mbps), Some(&old)), old, "{mbps}");
-        }
-        assert_ne!(plan(&classes, &rates(40.0), Some(&old)), old);
-        assert_ne!(plan(&classes, &rates(400.0), Some(&Plan::first(1))), Plan::first(1));
     }
 
     #[test]
@@ -370,13 +443,15 @@ mod tests {
             Cost { zip_s: 2.5e-9, share: 0.93 },
             Cost { zip_s: 10e-9, share: 0.92 },
         ];
-        let classes =
-            [Class { weight: 0.5, options: text() }, Class { weight: 0.5, options: stubborn }];
-        let plan = plan(&classes, &rates(700.0), None);
+        let classes = [
+            Class { at: 0, weight: 0.5, options: text() },
+            Class { at: 1, weight: 0.5, options: stubborn },
+        ];
+        let plan = made(&classes, &rates(700.0));
         for turn in 0..TURNS {
-            assert!(plan.option(0, turn) >= plan.option(1, turn), "{plan:?}");
+            assert!(plan.option(0, 0.0, turn) >= plan.option(1, 0.0, turn), "{plan:?}");
         }
-        assert!(plan.light[0] > 0, "{plan:?}");
+        assert!(plan.options(0, 0.0)[0] > 0, "{plan:?}");
     }
 
     proptest! {
@@ -384,7 +459,7 @@ mod tests {
         fn no_single_option_is_better(
             costs in prop::collection::vec((0.01f64..20.0, 0.05f64..1.0), 1..6),
             mbps in 10.0f64..5000.0,
-            backlog_bytes in 0.0f64..40e6,
+            backlog_bytes in prop::option::of(0.0f64..40e6),
             threads in 1usize..9,
         ) {
             let mut options: Vec<Cost> = costs
@@ -393,12 +468,10 @@ mod tests {
                 .collect();
             options.insert(0, Cost { zip_s: 0.0, share: 1.0 });
             let rates = Rates { backlog_bytes, threads, ..rates(mbps) };
-            let classes = alone(options.clone());
-            let found = plan(&classes, &rates, None).score(&classes, &rates);
-            for at in 0..options.len() {
-                let fixed = Plan { light: vec![at], heavy: vec![at], share: 0 };
+            let found = made(&alone(options.clone()), &rates).score();
+            for option in options {
                 // A mixture has steps, and so have prices.
-                prop_assert!(found <= 1.1 * fixed.score(&classes, &rates), "{at}");
+                prop_assert!(found <= 1.1 * score(option, &rates));
             }
         }
     }

@@ -11,8 +11,10 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use standfast_format::SegmentId;
+
 use super::{Failed, Rebuild, Worker};
-use crate::plan::{Extent, plan};
+use crate::plan::{Extent, Piece, plan};
 use crate::sink::Sink;
 
 /// The extents of some regions, on their way.
@@ -23,6 +25,21 @@ pub struct Stream {
     urgent: Mutex<VecDeque<usize>>,
     /// By region, in the order of pages: first page, number of pages, extent.
     places: Vec<Vec<(u32, u32, usize)>>,
+}
+
+/// A stream that came to an end too soon, and the pages that were to come next.
+#[derive(Debug)]
+pub struct Stranded<E> {
+    /// Why.
+    pub failed: Failed<E>,
+    /// Region in the image.
+    pub region: usize,
+    /// First of its pages that did not come.
+    pub page: u32,
+    /// How many would have come together.
+    pub pages: u32,
+    /// Where they lie.
+    pub segment: SegmentId,
 }
 
 impl Stream {
@@ -78,18 +95,36 @@ impl Rebuild {
         &self,
         stream: &Stream,
         sink: &S,
-    ) -> std::result::Result<(), Failed<S::Error>> {
+    ) -> std::result::Result<(), Stranded<S::Error>> {
         let mut worker = Worker::default();
-        let page_bytes = u64::from(self.image.page_bytes);
         while let Some(extent) = stream.take() {
-            let reader = self.readers[extent.segment as usize].as_ref().expect("planned");
-            worker.read(reader, extent)?;
-            worker.decode(reader, extent, &self.hasher, |piece, _, bytes| {
-                let offset = u64::from(piece.page) * page_bytes;
-                sink.pages(piece.region as usize, offset, bytes).map_err(Failed::Sink)
+            let mut handed = 0;
+            self.hand_over(&mut worker, extent, sink, &mut handed).map_err(|failed| {
+                let Piece { region, page, pages, .. } = extent.pieces[handed];
+                let segment = self.image.segments[extent.segment as usize].id;
+                Stranded { failed, region: region as usize, page, pages, segment }
             })?;
         }
         Ok(())
+    }
+
+    /// Hands the pieces of an extent over, and counts them.
+    fn hand_over<S: Sink>(
+        &self,
+        worker: &mut Worker,
+        extent: &Extent,
+        sink: &S,
+        handed: &mut usize,
+    ) -> std::result::Result<(), Failed<S::Error>> {
+        let page_bytes = u64::from(self.image.page_bytes);
+        let reader = self.readers[extent.segment as usize].as_ref().expect("planned");
+        worker.read(reader, extent)?;
+        worker.decode(reader, extent, &self.hasher, |piece, _, bytes| {
+            let offset = u64::from(piece.page) * page_bytes;
+            sink.pages(piece.region as usize, offset, bytes).map_err(Failed::Sink)?;
+            *handed += 1;
+            Ok(())
+        })
     }
 
     /// How many threads read.

@@ -27,6 +27,9 @@ use crate::failpoint;
 use crate::meter::WriteMeter;
 use crate::signals;
 
+/// A writer of whole blocks has a chunk for what is around them, and one on its way.
+const PREPARED: usize = 2;
+
 /// What is to be written.
 pub(super) enum Data {
     /// The first so many bytes of a chunk.
@@ -110,6 +113,15 @@ impl IoThreads {
     pub(super) fn chunk(&self) -> AlignedBuf {
         let reused = self.shared.lock().free.pop();
         reused.unwrap_or_else(|| AlignedBuf::with_len(self.shared.chunk_bytes))
+    }
+
+    /// Makes the buffers that the first writer needs.
+    pub(super) fn prepare(&self) {
+        let chunks = [(); PREPARED].map(|()| self.chunk());
+        for chunk in chunks {
+            chunk.populate(0..chunk.len());
+            self.give_back(chunk);
+        }
     }
 
     /// Queues data for writing; waits while too much is in flight.

@@ -109,6 +109,13 @@ impl Store for DirStore {
         Ok(Box::new(DirWriter::new(part, threads, size_hint)))
     }
 
+    fn prepare(&self) {
+        // What fails now is told when it is needed.
+        if let Ok(threads) = self.io_threads("") {
+            threads.prepare();
+        }
+    }
+
     fn put(&self, name: &str, bytes: &[u8]) -> Result<()> {
         self.put_if(name, bytes, IfExists::Replace)
     }

@@ -1,5 +1,6 @@
 //! The solver is killed in mid-run and restarted; its answer is that of an undisturbed run.
 
+use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -11,14 +12,16 @@ const AFTER: &str = env!("CARGO_BIN_EXE_heat_after");
 const SETTINGS: [&str; 3] = ["200", "3000", "50"];
 const SIGKILL: i32 = 9;
 
+fn solver(program: &str, store: &Path, output: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.args(SETTINGS).arg(output).stdout(Stdio::piped());
+    command.env("STANDFAST_STORE", store).env("STANDFAST_JOB", "heat");
+    command
+}
+
 fn start(program: &str, store: &Path, output: &Path) -> Child {
-    Command::new(program)
-        .args(SETTINGS)
-        .arg(output)
-        .env("STANDFAST_STORE", store)
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("the program starts")
+    let mut command = solver(program, store, output);
+    command.env("STANDFAST_INTERVAL", "100ms").spawn().expect("the program starts")
 }
 
 /// What it printed, after it has ended well.
@@ -72,4 +75,20 @@ fn an_undisturbed_run_gives_the_same_answer() {
     let expected = finish(start(BEFORE, &store, &before));
     assert_eq!(finish(start(AFTER, &store, &after)), expected);
     assert!(std::fs::read(&after).unwrap() == std::fs::read(&before).unwrap());
+}
+
+#[test]
+fn a_checkpoint_is_taken_when_somebody_asks() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = dir.path().join("store");
+    let mut command = solver(AFTER, &store, &dir.path().join("after.bin"));
+    let mut child = command.env("STANDFAST_SIGNAL", "USR1").spawn().unwrap();
+    let mut first = String::new();
+    let mut lines = BufReader::new(child.stdout.take().unwrap());
+    lines.read_line(&mut first).unwrap();
+    assert!(first.starts_with("step 50: "), "{first}");
+    assert_eq!(committed(&store), 0, "nobody has asked");
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").args(["-USR1", &pid]).status().unwrap().success());
+    kill_after(child, &store, 1);
 }

@@ -11,7 +11,7 @@ use crate::installed::{prefix, repository, run};
 use crate::mpi::{Mpi, alone};
 
 /// Enough work for a kill to fall into the middle of it, even on a fast machine.
-const SETTINGS: [&str; 3] = ["120", "1000", "20"];
+const SETTINGS: [&str; 3] = ["120", "3000", "20"];
 
 /// The solvers wait inside MPI, and MPICH then leaves no time to more ranks than processors.
 fn ranks(mpi: Mpi) -> usize {
@@ -45,6 +45,7 @@ fn build(mpi: Mpi, language: &str, into: &Path) -> PathBuf {
 fn solver(mpi: Mpi, program: &Path, dir: &Path) -> Command {
     let mut command = mpi.launch(ranks(mpi), program);
     command.args(SETTINGS).arg("out.bin").current_dir(dir);
+    command.env("STANDFAST_JOB", "heat");
     command
 }
 
@@ -95,7 +96,7 @@ fn answer_after_kills(mpi: Mpi, programs: &[PathBuf], dir: &Path) -> Vec<u8> {
     let (last, killed) = programs.split_last().unwrap();
     for (at, program) in killed.iter().enumerate() {
         let mut command = solver(mpi, program, dir);
-        command.stdout(Stdio::null()).stderr(Stdio::null());
+        command.stdout(Stdio::null()).stderr(Stdio::null()).env("STANDFAST_INTERVAL", "5ms");
         let _alone = alone();
         kill_after(mpi, command.spawn().unwrap(), dir, 2 + 3 * at);
     }

@@ -36,6 +36,9 @@ fn what(error: &Error) -> String {
         Error::Page { slot, .. } => {
             format!("slot {slot}: the page does not have the hash it was stored with")
         }
+        Error::Reference { region, page, owner, .. } => format!(
+            "region {region:?}, page {page}: where rank {owner} stores it there is a page with another hash"
+        ),
         Error::Pack(PackError::Segment { source, .. }) => source.to_string(),
         Error::Pack(PackError::Mismatch { why, .. }) => (*why).to_owned(),
         Error::Pack(PackError::Block { block, why, .. }) => format!("block {block}: {why}"),

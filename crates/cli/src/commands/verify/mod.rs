@@ -8,6 +8,7 @@
 
 mod check;
 mod findings;
+mod marks;
 mod plan;
 
 use std::collections::BTreeSet;
@@ -45,6 +46,7 @@ pub(crate) fn run(global: &Global, args: &VerifyArgs, output: &Output) -> Result
     for finding in &checked.findings {
         tell(finding, output)?;
     }
+    marks::settle(&job, &inventory, &checked, !args.quick, output)?;
     if args.versions.is_empty() {
         orphans(&job, &inventory, output)?;
     }
@@ -143,6 +145,7 @@ fn is_ours(object: &ObjectMeta) -> bool {
     [name::STORE, name::IDENTITY, name::DRAINS].contains(&object.name.as_str())
         || name::parse_ring(&object.name).is_some()
         || name::parse_shard(&object.name).is_some()
+        || name::parse_mark(&object.name).is_some()
         || name::parse_manifest(&object.name).is_some()
         || name::parse_image(&object.name).is_some()
         || name::parse_segment(&object.name).is_some()

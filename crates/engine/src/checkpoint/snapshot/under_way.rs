@@ -7,7 +7,7 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use standfast_format::AttemptId;
 
 use super::super::capture::Capturer;
-use super::super::commit::Work;
+use super::super::committer::Work;
 use super::super::draft::{Draft, Order};
 use crate::error::{Error, Result};
 use crate::team::Team;

@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err("N must be at least 3 and EVERY at least 1".into());
     }
 
-    let job = Job::open(&[("job", "heat")])?;
+    let job = Job::open(&[])?;
     let plate = job.alloc::<f64>("plate", n * n)?;
     let saved_step = job.alloc::<u64>("step", 1)?;
     plate.write()[..n].fill(100.0);
@@ -44,9 +44,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     while step < steps {
         spread(&mut plate.write(), n);
         step += 1;
+        saved_step.write()[0] = step;
+        job.point()?;
         if step % every == 0 {
-            saved_step.write()[0] = step;
-            job.checkpoint(None)?;
             println!("step {step}: {:.9} degrees inside", plate.read()[n / 16 * n + n / 2]);
         }
     }

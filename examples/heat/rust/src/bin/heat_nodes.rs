@@ -196,7 +196,7 @@ fn solve(world: &dyn Comm, work: &Work<'_>) -> Result<()> {
     let first = n * rank / size;
     let strip = Strip { comm: world, n, first, rows: n * (rank + 1) / size - first, steps };
 
-    let job = Job::open_comm(Loaded::load(&[("job".into(), "heat".into())])?, world)?;
+    let job = Job::open_comm(Loaded::load(&[])?, world)?;
     let plate = job.alloc::<f64>("plate", (strip.rows + 2) * n)?;
     let table = job.alloc::<f64>("table", TABLE)?;
     let done = job.alloc::<u64>("step", 1)?;
@@ -208,11 +208,18 @@ fn solve(world: &dyn Comm, work: &Work<'_>) -> Result<()> {
         strip.spread(&mut plate.write(), &table.read(), &mut next)?;
         strip.shine(&mut plate.write(), step);
         done.write()[0] = step + 1;
-        if (step + 1) % every == 0 {
-            let version = job.checkpoint(None)?;
+        // At the steps of the demonstration, and besides when one is due or asked for: steps are
+        // short, so that looking now and then is enough.
+        let looks = (step + 1) % (steps / 200 + 1) == 0;
+        let taken = match (step + 1) % every {
+            0 => Some(job.checkpoint(None)?),
+            _ if looks => job.point()?,
+            _ => None,
+        };
+        if let Some(version) = taken {
             strip.say(format_args!("checkpoint {version} {}", step + 1));
         }
-        if (step + 1) % (steps / 200 + 1) == 0 {
+        if looks {
             strip.say(format_args!("step {}", step + 1));
         }
     }

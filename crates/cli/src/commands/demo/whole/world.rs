@@ -146,6 +146,7 @@ impl<'a> World<'a> {
         let text = |path: PathBuf| path.to_string_lossy().into_owned();
         vec![
             ("STANDFAST_STORE", text(self.dir.join("nodes/{node}"))),
+            ("STANDFAST_JOB", JOB.into()),
             ("STANDFAST_MODE", "all".into()),
             ("STANDFAST_CAPTURE", "cow".into()),
             ("STANDFAST_CODEC", "auto".into()),

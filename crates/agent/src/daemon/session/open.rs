@@ -1,0 +1,150 @@
+//! Opening a session: what a job asks for is checked, its store opened, its encoders started.
+
+use std::collections::{HashMap, HashSet};
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Condvar, Mutex};
+
+use serde_json::json;
+use standfast_commit::Publisher;
+use standfast_format::{BLOCK_BYTES_MAX, FilterKind, Kind, check_page_bytes};
+use standfast_gpu::broker::Broker;
+use standfast_pack::{PackSettings, Pipeline, SharedPacker};
+use standfast_reduce::FilterChoice;
+use standfast_restart::Inventory;
+use standfast_store::{Io, Options, Store};
+
+use super::{Session, State, refused};
+use crate::daemon::log::Log;
+use crate::daemon::pool::Pool;
+use crate::error::{Error, Result};
+use crate::message::Begin;
+
+/// Most ranks of a job.
+const RANKS_MAX: u32 = 1 << 20;
+/// How much the agent's work steps back behind the programs'.
+const NICE: i32 = 5;
+/// Largest pool that a job may ask for.
+const POOL_BYTES_MAX: u64 = 1 << 40;
+
+impl Session {
+    /// Opens the job's store for its ranks.
+    pub(in crate::daemon) fn open(begin: Begin, lock: OwnedFd, log: &Log) -> Result<Arc<Self>> {
+        let settings = pack_settings(&begin)?;
+        let store = open_store(&begin)?;
+        let inventory = Inventory::read(&*store).map_err(|error| refused(error.kind(), &error))?;
+        if inventory.header.id != begin.job {
+            return Err(refused(Kind::Invalid, &"the store is another one here than at the rank"));
+        }
+        let units = (settings.pool_bytes / settings.block_bytes).max(2);
+        let pool = Pool::new(units, settings.block_bytes)?;
+        let publisher = Publisher {
+            store: Arc::clone(&store),
+            job: begin.job,
+            hash: begin.hash,
+            page_bytes: begin.page_bytes,
+            keep: begin.keep,
+            node: begin.node.clone(),
+            every: if begin.global.is_empty() { begin.keep_every } else { 0 },
+        };
+        let state = State {
+            links: HashMap::new(),
+            gone: HashSet::new(),
+            broken: false,
+            attempt: None,
+            given_up: Vec::new(),
+            overflowed: false,
+            committing: None,
+            inventory: Some(inventory),
+            committed: 0,
+            failed: 0,
+            blocks: 0,
+            block_bytes: 0,
+        };
+        log.event(
+            "begin",
+            json!({
+                "store": begin.store, "ranks": begin.ranks.len(), "of": begin.job_ranks,
+                "pool": begin.pool_bytes,
+            }),
+        );
+        let gpu = begin.gpu;
+        Ok(Arc::new(Self {
+            begin,
+            publisher,
+            pool,
+            packer: start_packer(store, settings, gpu.then(|| log.clone()))?,
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+            log: log.clone(),
+            lock: Mutex::new(Some(lock)),
+        }))
+    }
+}
+
+/// Checks what a job asks for: the numbers come from another process.
+fn pack_settings(begin: &Begin) -> Result<PackSettings> {
+    let invalid = |why: &str| refused(Kind::Invalid, &why);
+    check_page_bytes("session", begin.page_bytes).map_err(|error| invalid(&error.to_string()))?;
+    let block_ok = (begin.block_bytes as usize) <= BLOCK_BYTES_MAX
+        && begin.block_bytes > 0
+        && begin.block_bytes.is_multiple_of(begin.page_bytes);
+    if !block_ok || begin.pool_bytes > POOL_BYTES_MAX {
+        return Err(invalid("its block or pool is out of bounds"));
+    }
+    let ascending = begin.ranks.windows(2).all(|pair| pair[0] < pair[1]);
+    let last = begin.ranks.last().is_some_and(|last| *last < begin.job_ranks);
+    if !ascending || !last || begin.job_ranks > RANKS_MAX {
+        return Err(invalid("its ranks are out of bounds or out of order"));
+    }
+    let codec = begin.codec.parse().map_err(|error| refused(Kind::Invalid, &error))?;
+    let filter = match begin.filter.as_str() {
+        "auto" => FilterChoice::Auto,
+        name => FilterChoice::Fixed(FilterKind::from_name(name).ok_or_else(|| invalid("filter"))?),
+    };
+    Ok(PackSettings {
+        pool_bytes: begin.pool_bytes as usize,
+        block_bytes: begin.block_bytes as usize,
+        page_bytes: begin.page_bytes as usize,
+        pipeline: Pipeline::Pipelined,
+        threads: begin.threads.clamp(1, 64) as usize,
+        codec,
+        filter,
+    })
+}
+
+/// Starts the threads that encode and, through them, those that write, with less claim to the
+/// processor than ranks have: what the agent does can wait a little, a program cannot.
+/// `gpu` is told what becomes of the device that shall encode, if one shall.
+fn start_packer(
+    store: Arc<dyn Store>,
+    settings: PackSettings,
+    gpu: Option<Log>,
+) -> Result<SharedPacker> {
+    let start = move || {
+        // Where it is refused the threads are as any others.
+        let _ = rustix::process::nice(NICE);
+        let say = |log: Log| move |note| log.event("gpu", json!({ "note": note }));
+        match gpu.and_then(|log| Broker::open(say(log))) {
+            Some(broker) => SharedPacker::offloaded(store, settings, Arc::new(broker)),
+            None => SharedPacker::new(store, settings),
+        }
+    };
+    let starting = std::thread::Builder::new().name("sf-start".into()).spawn(start);
+    let started = starting.map_err(Error::os("start a thread"))?.join();
+    started.map_err(|_| refused(Kind::Bug, &"starting the encoders panicked"))
+}
+
+fn open_store(begin: &Begin) -> Result<Arc<dyn Store>> {
+    if !begin.store.starts_with('/') {
+        return Err(refused(Kind::Unsupported, &"only stores in directories are written here"));
+    }
+    let io = match begin.io.as_str() {
+        "auto" => Io::Auto,
+        "direct" => Io::Direct,
+        "buffered" => Io::Buffered,
+        _ => return Err(refused(Kind::Invalid, &"io is none of auto, direct, buffered")),
+    };
+    let io_threads = begin.io_threads.clamp(1, 64) as usize;
+    let options = Options { io, io_threads, ..Options::default() };
+    standfast_store::open(&begin.store, &options).map_err(|error| refused(error.kind(), &error))
+}

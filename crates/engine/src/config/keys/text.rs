@@ -1,0 +1,57 @@
+//! Between the text of a setting and its value.
+
+use std::fmt::Display;
+use std::str::FromStr;
+
+use crate::config::time::TimeSpan;
+
+/// The words of a setting that is one of a few.
+pub(super) type Words<T> = &'static [(&'static str, T)];
+
+/// Reads one of a few words.
+pub(super) fn word<T: Copy>(place: &mut T, words: Words<T>, text: &str) -> Result<(), String> {
+    let found = words.iter().find(|(word, _)| *word == text);
+    let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+    *place = found.ok_or_else(|| one_of(text, &known.join(", ")))?.1;
+    Ok(())
+}
+
+/// The word for a value.
+pub(super) fn word_of<T: PartialEq>(value: T, words: Words<T>) -> String {
+    let found = words.iter().find(|(_, meaning)| *meaning == value);
+    found.expect("every value has a word").0.into()
+}
+
+/// Why a text is refused that is none of a few.
+pub(super) fn one_of(text: &str, allowed: &str) -> String {
+    format!("{text:?} is none of {allowed}")
+}
+
+/// Reads what its type reads.
+pub(super) fn assign<T: FromStr<Err: Display>>(place: &mut T, text: &str) -> Result<(), String> {
+    *place = text.parse().map_err(|error: T::Err| error.to_string())?;
+    Ok(())
+}
+
+/// Reads a time that is not nothing.
+pub(super) fn time(text: &str) -> Result<TimeSpan, String> {
+    let time: TimeSpan = text.parse()?;
+    if time.0.is_zero() { Err(format!("{text:?} is no time above 0")) } else { Ok(time) }
+}
+
+/// Reads a number within bounds.
+pub(super) fn number<T: FromStr + PartialOrd + Display>(
+    place: &mut T,
+    text: &str,
+    least: T,
+    most: T,
+) -> Result<(), String> {
+    let value: Option<T> = text.parse().ok();
+    match value {
+        Some(value) if value >= least && value <= most => {
+            *place = value;
+            Ok(())
+        }
+        _ => Err(format!("{text:?} is not a number from {least} to {most}")),
+    }
+}

@@ -1,0 +1,126 @@
+//! A checkpoint whose agent is gone goes on without it, and a later one finds another.
+//!
+//! Where one rank has lost its agent, all leave theirs: ranks of one checkpoint write the same way.
+//! So do they come back: the next checkpoint looks for an agent, starts one if there is none, and
+//! where that fails the second next, then the fourth: an agent that dies again and again costs
+//! little, and drains that wait for one do not wait for the job's end.
+
+use standfast_commit::refresh;
+use standfast_format::Version;
+
+use super::Job;
+use super::core::Core;
+use super::take::agree_on_attempt;
+use crate::agent;
+use crate::checkpoint::draft::Order;
+use crate::checkpoint::told::Holdings;
+use crate::error::{Error, Result};
+use crate::stores;
+
+/// When a job that has lost its agent looks for one again. The same on all ranks.
+pub(crate) struct Search {
+    /// Checkpoints until then, and from then to the next time.
+    left: u32,
+    pause: u32,
+}
+
+/// Checkpoints between two looks, at most.
+const PAUSE_MAX: u32 = 64;
+
+impl Search {
+    fn new() -> Self {
+        Self { left: 1, pause: 1 }
+    }
+
+    /// Counts a checkpoint; whether to look now.
+    fn is_due(&mut self) -> bool {
+        self.left -= 1;
+        if self.left > 0 {
+            return false;
+        }
+        self.pause = (2 * self.pause).min(PAUSE_MAX);
+        self.left = self.pause;
+        true
+    }
+}
+
+impl Job {
+    /// Finds an agent anew, where one was lost before this checkpoint. Collective.
+    pub(super) fn find_agent_again(&self, core: &mut Core) -> Result<()> {
+        if !core.search.as_mut().is_some_and(Search::is_due) {
+            return Ok(());
+        }
+        let lock = self.lock.as_ref();
+        let (team, stores) = (&core.team, &self.stores);
+        match agent::connect(&self.loaded, &self.store, &self.header, lock, team, stores)? {
+            Ok(link) => {
+                core.search = None;
+                core.capturer().use_agent(link, stores);
+                core.capturer().note("written through the node's agent again");
+            }
+            Err(Some(why)) => core.capturer().note_no_agent(&why),
+            Err(None) => {}
+        }
+        Ok(())
+    }
+}
+
+impl Core {
+    /// Whether a capture that failed on all ranks did so where one has lost its agent: without
+    /// agents it may succeed, and memory is still as it was. Collective.
+    pub(super) fn agent_is_gone(&mut self, error: &Error) -> Result<bool> {
+        if error.is_out_of_reach() {
+            return Ok(false);
+        }
+        let has_agent = self.capturer().agent_lost().is_none();
+        let [all_have] = self.team.all_hold([has_agent])?;
+        Ok(!all_have)
+    }
+
+    /// Goes on without the agent, and orders anew: the store may hold more than this rank knew.
+    /// Collective.
+    pub(super) fn order_without_agent(
+        &mut self,
+        version: Option<Version>,
+        lost: Option<Error>,
+    ) -> Result<Order> {
+        self.dismiss_agent(lost)?;
+        let wanted = self.choose(version);
+        Ok(agree_on_attempt(&self.team, wanted, false)?.0)
+    }
+
+    /// Goes on without the agent, which this or another rank has lost. Collective.
+    fn dismiss_agent(&mut self, lost: Option<Error>) -> Result<()> {
+        let inventory = self.inventory.as_mut().expect("settled");
+        // What the agent did last, the store knows, and the first rank asks for all.
+        let first = self.team.is_first().then(|| {
+            refresh(&*self.store, inventory);
+            Ok(Holdings::of(inventory))
+        });
+        self.team.tell(first)?.take_in(inventory);
+        let why = lost.map_or_else(|| "another rank has lost it".into(), |lost| lost.to_string());
+        let capturer = self.capturer.as_mut().expect("settled");
+        capturer.dismiss_agent(&self.team, &why);
+        self.search = Some(Search::new());
+        // No agent writes for this job any more, once all ranks have left theirs.
+        self.team.agree(Ok(()))?;
+        let cleaned = self.committer.stores().lead(|| {
+            let _ = self.store.discard_unsealed();
+            stores::discard_orphans(&*self.store, inventory)
+        });
+        // What stays goes with the next opening.
+        self.team.agree(cleaned.map(drop).or(Ok(())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_search_becomes_rare() {
+        let mut search = Search::new();
+        let due: Vec<usize> = (0..200).filter(|_| search.is_due()).collect();
+        assert_eq!(due, [0, 2, 6, 14, 30, 62, 126, 190]);
+    }
+}

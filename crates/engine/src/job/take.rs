@@ -1,0 +1,164 @@
+//! Taking a checkpoint: all ranks agree on it, make room, capture their regions and hand them to
+//! the committer.
+//!
+//! Data: regions -> [`Core::checkpoint`] -> [`Work`] for the committer, while the program goes on.
+//!
+//! Why in this order: what can be refused is refused before memory is touched, by all ranks alike.
+
+use standfast_format::{AttemptId, Level, Version};
+
+use super::Job;
+use super::core::Core;
+use crate::checkpoint::capture::Capturer;
+use crate::checkpoint::committer::Work;
+use crate::checkpoint::draft::{Draft, Order};
+use crate::checkpoint::snapshot::UnderWay;
+use crate::checkpoint::stop::Captured;
+use crate::error::{Error, Result};
+use crate::identity;
+use crate::progress::{Board, Progress};
+use crate::room;
+use crate::team::Team;
+
+impl Job {
+    /// Takes a checkpoint and notes how long the program was held up.
+    pub(crate) fn take(&self, core: &mut Core, version: Option<Version>) -> Result<Version> {
+        let _busy = standfast_commit::busy::hold(&*self.store);
+        let begun = self.since_open();
+        core.settle();
+        self.can_talk()?;
+        self.find_agent_again(core)?;
+        let ready = self.board.untold().map_or(Ok(()), Err);
+        let taken = core.checkpoint(version, ready, &self.board);
+        let version = taken.inspect_err(|error| self.board.lose(error))?;
+        let held_up = self.since_open();
+        if core.team.is_first() {
+            self.learn_drains();
+        }
+        self.pace().taken(version, begun, held_up);
+        if let Some(requests) = &self.requests {
+            requests.answer();
+        }
+        if let Some(asked) = &self.asked {
+            asked.answer(version.0);
+        }
+        Ok(version)
+    }
+}
+
+impl Core {
+    /// `ready`: whether this rank may take one at all.
+    fn checkpoint(
+        &mut self,
+        version: Option<Version>,
+        ready: Result<()>,
+        board: &Board,
+    ) -> Result<Version> {
+        let cells = self.cells.clone();
+        let held = ready.and_then(|()| crate::protected::hold_all(&cells));
+        let (held, ready) = match held {
+            Ok(held) => (Some(held), Ok(())),
+            Err(error) => (None, Err(error)),
+        };
+        let lost = self.capturer().agent_lost();
+        let wanted = ready.and_then(|()| self.choose(version));
+        let (mut order, agent_lost) = agree_on_attempt(&self.team, wanted, lost.is_some())?;
+        if agent_lost {
+            order = self.order_without_agent(version, lost)?;
+        }
+        self.make_room()?;
+        let work = match self.capture(order) {
+            Err(error) if self.agent_is_gone(&error)? => {
+                let lost = self.capturer().agent_lost();
+                order = self.order_without_agent(version, lost)?;
+                self.capture(order)?
+            }
+            work => work?,
+        };
+        let Order { version, sequence, .. } = order;
+        drop(held);
+        board.set(version, Progress::Reached(Level::Memory));
+        let inventory = self.inventory.take().expect("settled");
+        self.committer.submit(work, sequence, inventory);
+        Ok(version)
+    }
+
+    /// Captures all regions. Collective.
+    fn capture(&mut self, order: Order) -> Result<Work> {
+        let inventory = self.inventory.as_ref().expect("settled");
+        let capturer = self.capturer.as_mut().expect("settled");
+        // SAFETY: `protect` obliges raw regions to be left alone during this call, and the cells
+        // of safe regions are held for reading. Memory goes only after `unprotect`, which waits.
+        let frozen = unsafe { capturer.freeze(&self.regions, order, inventory, &self.team) }?;
+        if let Some(frozen) = frozen {
+            return Ok(self.take_in_behind(order, |capturer, team| capturer.take_in(frozen, team)));
+        }
+        let device = self.device.as_ref();
+        // SAFETY: as above.
+        let captured =
+            unsafe { capturer.capture(&self.regions, order, inventory, &self.team, device) };
+        Ok(match captured? {
+            Captured::Draft(draft) => Work::Draft(draft),
+            Captured::Staged(staged) => {
+                self.take_in_behind(order, |capturer, _| capturer.take_in_staged(*staged))
+            }
+        })
+    }
+
+    /// Work for the committer: what is left to take in, with the capturer that does it.
+    fn take_in_behind(
+        &mut self,
+        order: Order,
+        take_in: impl FnOnce(&mut Capturer, Option<&Team>) -> Result<Draft> + Send + 'static,
+    ) -> Work {
+        let capturer = self.capturer.take().expect("settled");
+        let (work, under_way) = UnderWay::start(order, capturer, take_in);
+        self.under_way = Some(under_way);
+        work
+    }
+
+    /// The version that a call asks for, and its place in the order of commits.
+    pub(super) fn choose(&self, version: Option<Version>) -> Result<(Version, u64)> {
+        let inventory = self.inventory();
+        let version = version.unwrap_or_else(|| self.floor.next(inventory.version_max()));
+        let newest = inventory.checkpoints.first().map_or(0, |manifest| manifest.sequence);
+        let sequence = newest.max(self.floor.sequence).saturating_add(1);
+        if version.0 == 0 { Err(Error::VersionZero) } else { Ok((version, sequence)) }
+    }
+
+    /// Lets old checkpoints go where the next one may not fit beside them. Collective.
+    fn make_room(&mut self) -> Result<()> {
+        let inventory = self.inventory.as_mut().expect("settled");
+        let capturer = self.capturer.as_mut().expect("settled");
+        let (stores, bytes) = (self.committer.stores(), self.regions.bytes());
+        let config = capturer.config();
+        let made = room::make(&self.team, &*self.store, stores, config, inventory, bytes)?;
+        if !made.is_empty() {
+            capturer.committed(&[], &made, &[]);
+        }
+        Ok(())
+    }
+}
+
+/// All ranks must ask for one version; the first one's attempt and clock count. Also tells whether
+/// any rank has lost the agent; versions may then differ, for ranks know different things.
+pub(super) fn agree_on_attempt(
+    team: &Team,
+    wanted: Result<(Version, u64)>,
+    agent_lost: bool,
+) -> Result<(Order, bool)> {
+    let own = wanted.and_then(|(version, sequence)| {
+        let attempt = AttemptId(identity::bytes()?);
+        Ok((Order { version, attempt, taken_ns: identity::now_ns(), sequence }, agent_lost))
+    });
+    let all = team.gather_all(own)?;
+    let agent_lost = all.iter().any(|(_, lost)| *lost);
+    let versions: Vec<Version> = all.iter().map(|(order, _)| order.version).collect();
+    match versions.iter().position(|version| *version != versions[0]) {
+        Some(rank) if !agent_lost => Err(Error::Disagree(format!(
+            "rank 0 takes checkpoint {}, rank {rank} takes checkpoint {}",
+            versions[0], versions[rank]
+        ))),
+        _ => Ok((all[0].0, agent_lost)),
+    }
+}
