@@ -6,7 +6,7 @@ FUZZ_SECONDS ?= 2
 LANGUAGE ?= c
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit doc fuzz audit bench bars install clean beside-tests
+.PHONY: help demo test format lint unit doc fuzz audit bench bars install clean beside-tests
 .PHONY: deps-build deps-bars deps-demo deps-test
 
 # Libraries that tests load are targets too: building one of them later, by itself, takes other features
@@ -20,18 +20,22 @@ demo: deps-demo ## An MPI job loses nodes, restarts, and ends with the same bits
 	$(CARGO) build --locked --release -q -p standfast-cli -p standfast-c $(if $(filter rust,$(LANGUAGE)),-p example-heat)
 	@$${CARGO_TARGET_DIR:-target}/release/standfast demo --language $(LANGUAGE)
 
-# Tests wait for processes and disks much of their time; docs and fuzz targets are built beside them.
-test: deps-test lint ## Everything that CI runs
+# Tests wait for processes and disks much of their time. Whatever else there is to do fills it, behind
+# them: nice, for some tests tell who is alive by how soon it answers.
+test: deps-test format ## Everything that CI runs
 	$(all-built)
 	@$(MAKE) --no-print-directory -j2 unit beside-tests
 	@echo "make test: all passed"
 
 beside-tests:
-	@$(MAKE) --no-print-directory doc
-	@$(MAKE) --no-print-directory fuzz
+	@nice $(MAKE) --no-print-directory lint
+	@nice $(MAKE) --no-print-directory doc
+	@nice $(MAKE) --no-print-directory fuzz
 
-lint:
+format:
 	$(CARGO) fmt --all --check
+
+lint: format
 	$(CARGO) clippy --locked --workspace --all-targets -q -- -D warnings
 
 unit: ## Unit, property, conformance, command, crash and C tests, and the audit

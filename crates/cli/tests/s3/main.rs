@@ -1,25 +1,31 @@
 //! Global storage behind a real S3 server: drained to, killed, looked at, restarted from.
 //!
-//! One server serves all cases, one after the other: starting one takes seconds. What needs the
-//! server's credentials in its environment is a process of its own: the command, or this program
+//! One server serves all cases, for starting one takes seconds: those that leave it alone at the same
+//! time, and then the one that kills it. What needs the server's credentials in its environment is a process of its own: the command, or this program
 //! again as [`program`].
 
 mod program;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use standfast_testkit::S3Server;
 
 /// One job's directory and what it needs to reach the server.
-struct World<'a> {
-    dir: &'a Path,
+struct World {
+    dir: PathBuf,
     url: String,
     environment: Vec<(&'static str, String)>,
 }
 
-impl World<'_> {
+impl World {
+    fn new(home: &Path, name: &str, server: &S3Server) -> Self {
+        let dir = home.join(name);
+        std::fs::create_dir(&dir).unwrap();
+        Self { dir, url: server.url(name), environment: server.environment() }
+    }
+
     fn clean(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);
         for (name, _) in std::env::vars_os() {
@@ -28,7 +34,7 @@ impl World<'_> {
                 command.env_remove(&name);
             }
         }
-        command.current_dir(self.dir).envs(self.environment.iter().cloned());
+        command.current_dir(&self.dir).envs(self.environment.iter().cloned());
         command
     }
 
@@ -64,8 +70,8 @@ impl World<'_> {
     }
 }
 
-/// What is tried, in a directory and at a place of its own.
-type Case = fn(&World<'_>, &mut S3Server);
+/// What is tried while the server runs, in a directory and at a place of its own.
+type Case = fn(&World);
 
 #[track_caller]
 fn good(output: &Output) -> String {
@@ -78,27 +84,29 @@ fn good(output: &Output) -> String {
 fn a_real_s3_server_as_global_storage() {
     let home = tempfile::tempdir().unwrap();
     let Some(mut server) = S3Server::start(&home.path().join("home")) else { return };
-    let cases: [(&str, Case); 4] = [
+    let cases: [(&str, Case); 3] = [
         ("contract", the_contract_of_stores_holds),
         ("whole", a_job_goes_on_elsewhere_from_global_storage_alone),
         ("killed", killed_drains_complete_in_the_end),
-        ("server", a_drain_outlives_its_server),
     ];
-    for (name, case) in cases {
-        let dir = home.path().join(name);
-        std::fs::create_dir(&dir).unwrap();
-        let world = World { dir: &dir, url: server.url(name), environment: server.environment() };
-        let began = Instant::now();
-        case(&world, &mut server);
-        println!("{name}: {:.1} s", began.elapsed().as_secs_f64());
-    }
+    std::thread::scope(|scope| {
+        for (name, case) in cases {
+            let world = World::new(home.path(), name, &server);
+            std::thread::Builder::new()
+                .name(name.into())
+                .spawn_scoped(scope, move || case(&world))
+                .unwrap();
+        }
+    });
+    let world = World::new(home.path(), "server", &server);
+    a_drain_outlives_its_server(&world, &mut server);
 }
 
-fn the_contract_of_stores_holds(world: &World<'_>, _: &mut S3Server) {
+fn the_contract_of_stores_holds(world: &World) {
     world.program("contract");
 }
 
-fn a_job_goes_on_elsewhere_from_global_storage_alone(world: &World<'_>, _: &mut S3Server) {
+fn a_job_goes_on_elsewhere_from_global_storage_alone(world: &World) {
     world.program("checkpoint local 1 4");
     // The newest, and one of the history that it shares pages with.
     world.good(&["--store", "local", "drain", "--to", &world.url, "--every", "2"]);
@@ -130,7 +138,7 @@ fn a_job_goes_on_elsewhere_from_global_storage_alone(world: &World<'_>, _: &mut 
     assert!(world.program("restart other 5").contains("rank 0 from global"));
 }
 
-fn killed_drains_complete_in_the_end(world: &World<'_>, _: &mut S3Server) {
+fn killed_drains_complete_in_the_end(world: &World) {
     world.program("checkpoint local 1 2");
     for life in 0..4 {
         let mut drain = world.drain(&["--rate", "3MB/s"]);
@@ -149,7 +157,7 @@ fn killed_drains_complete_in_the_end(world: &World<'_>, _: &mut S3Server) {
     world.program("restart fresh 2");
 }
 
-fn a_drain_outlives_its_server(world: &World<'_>, server: &mut S3Server) {
+fn a_drain_outlives_its_server(world: &World, server: &mut S3Server) {
     world.program("checkpoint local 1 1");
     let mut drain = world.drain(&["--follow", "--rate", "4MB/s"]);
     // In the middle of a segment.
