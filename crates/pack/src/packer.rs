@@ -199,6 +199,14 @@ impl Packer {
         self.warming = thread.ok().map(|thread| Warming { bytes, stop, thread });
     }
 
+    /// Waits until everything is ready that was to be made so.
+    pub fn wait_warm(&mut self) {
+        if let Some(Warming { thread, .. }) = self.warming.take() {
+            // Nothing depends on it.
+            let _ = thread.join();
+        }
+    }
+
     /// How many buffers are in which state.
     pub fn occupancy(&self) -> Occupancy {
         let (empty, ready) = (self.pool.empty(), self.queue().len());

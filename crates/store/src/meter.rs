@@ -68,9 +68,9 @@ impl WriteMeter {
         self.landed.notify_all();
     }
 
-    /// Whether one write is under way at most: the medium will soon wait for another.
-    pub fn has_little(&self) -> bool {
-        self.lock().under_way <= 1
+    /// Writes that the medium has to do.
+    pub fn under_way(&self) -> usize {
+        self.lock().under_way
     }
 
     /// What has landed so far.

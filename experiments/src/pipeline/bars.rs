@@ -17,6 +17,12 @@ const FIXED: [&str; 6] = ["none", "lz4", "zstd:1", "zstd:3", "zstd:9", "deflate:
 const STORES: [f64; 3] = [100.0, 400.0, 2000.0];
 /// Storing over compressing, where both take about as long.
 const ALIKE: [f64; 3] = [0.7, 1.0, 1.4];
+/// Compressing takes so long, with bytes between these: then what begins and ends a checkpoint counts
+/// as little as it does in a real one, and what disturbs the machine for a moment does too.
+const ZIP_S: f64 = 0.3;
+const ZIP_BYTES: (usize, usize) = (32 << 20, 1 << 30);
+/// Of so many times of a stage by itself the least counts.
+const STAGE_ROUNDS: usize = 3;
 
 /// Measures the bars, handing each over as soon as it is known.
 pub(crate) fn bars(
@@ -24,12 +30,8 @@ pub(crate) fn bars(
     corpus: Option<&Path>,
     mut each: impl FnMut(Bar),
 ) -> anyhow::Result<()> {
-    // Enough for what begins and ends a checkpoint to count as little as it does in a real one.
-    let mib = if quick { 64 } else { 128 };
-    // Many starts, for the first checkpoint of each knows nothing.
-    let rounds =
-        if quick { Rounds { starts: 3, later: 2 } } else { Rounds { starts: 5, later: 3 } };
-    let all = data::all(corpus, mib)?;
+    let all = data::all(corpus, if quick { 64 } else { 128 })?;
+    let rounds = if quick { 5 } else { 7 };
     let suited = |data: &&Data| data.name != "noise" && data.name != "counts";
     for data in all.iter().filter(suited) {
         if quick && data.name != "field" && data.name != "CM1" {
@@ -38,6 +40,9 @@ pub(crate) fn bars(
         let codecs: &[&str] = if quick { &["zstd:1"] } else { &["zstd:1", "deflate:1"] };
         overlap(data, codecs, rounds, &mut each)?;
     }
+    // Many starts, for the first checkpoint of each knows nothing.
+    let rounds =
+        if quick { Rounds { starts: 3, later: 2 } } else { Rounds { starts: 5, later: 3 } };
     for data in &all {
         adaptive(data, if quick { &STORES[1..2] } else { &STORES }, rounds, &mut each)?;
     }
@@ -54,29 +59,30 @@ fn pipelined(codec: impl Into<CodecChoice>, threads: usize, bytes_per_s: f64) ->
 fn overlap(
     data: &Data,
     codecs: &[&str],
-    rounds: Rounds,
+    rounds: usize,
     each: &mut impl FnMut(Bar),
 ) -> anyhow::Result<()> {
     for codec in codecs {
         let codec: CodecSpec = codec.parse()?;
-        let alone = Alone::measure(&data.bytes, codec, BLOCK_BYTES, rounds.later)?;
-        let order = Order::measure(&data.bytes, codec, BLOCK_BYTES);
+        let bytes = &stretch(&data.bytes, codec);
+        let alone = Alone::measure(bytes, codec, BLOCK_BYTES, STAGE_ROUNDS)?;
+        let order = Order::measure(bytes, codec, BLOCK_BYTES);
         let (mut slowest, mut in_turn) = ((0.0, 0.0), (0.0, 0.0));
         for alike in ALIKE {
             let store_s = alike * alone.zip_s;
             let bytes_per_s = alone.stored_bytes as f64 / store_s;
             let trial = pipelined(codec, 1, bytes_per_s);
             let serial = Trial { pipeline: Pipeline::Serial, ..trial };
-            let all = beside_zip(&[trial, serial], &data.bytes, codec, rounds.all())?;
-            let stage_s = |round: &BesideZip| alone.collect_s.max(round.zip_s).max(store_s);
-            let times = median(&all, |round| round.total_s[0] / stage_s(round));
+            let all = beside_zip(&[trial, serial], bytes, codec, rounds)?;
+            let stage_s = |one: &BesideZip| alone.collect_s.max(one.zip_s).max(store_s);
+            let times = median(&all, |round| round[0].total_s / stage_s(&round[0]));
             if times > slowest.0 {
                 slowest = (times, order.times(bytes_per_s));
             }
-            let ratio = median(&all, |round| round.total_s[0] / round.total_s[1]);
+            let ratio = median(&all, |round| round[0].total_s / round[1].total_s);
             if ratio > in_turn.0 {
-                let sum_s = |round: &BesideZip| alone.collect_s + round.zip_s + store_s;
-                in_turn = (ratio, median(&all, |round| stage_s(round) / sum_s(round)));
+                let sum_s = |one: &BesideZip| alone.collect_s + one.zip_s + store_s;
+                in_turn = (ratio, median(&all, |round| stage_s(&round[0]) / sum_s(&round[1])));
             }
         }
         let name = format!("pipelined {codec}, {}, times its slowest stage", data.name);
@@ -86,27 +92,39 @@ fn overlap(
         each(
             Bar::new(LETTER, name, in_turn.0, Better::Lower, 0.65).ceiling(in_turn.1, "T_P / T_z"),
         );
-        bound(data, codec, &alone, rounds, each)?;
+        bound(data, bytes, codec, &alone, rounds, each)?;
     }
     Ok(())
+}
+
+/// As much of some bytes as takes long enough to compress, over and over again if there are too few.
+fn stretch(bytes: &[u8], codec: CodecSpec) -> Vec<u8> {
+    let sample = &bytes[..bytes.len().min(ZIP_BYTES.0)];
+    let zip_s = Order::measure(sample, codec, BLOCK_BYTES).zip_s();
+    let mib = (sample.len() as f64 * ZIP_S / zip_s) as usize >> 20;
+    let wanted = (mib << 20).clamp(ZIP_BYTES.0, ZIP_BYTES.1);
+    let mut stretch = bytes.repeat(wanted.div_ceil(bytes.len()));
+    stretch.truncate(wanted);
+    stretch
 }
 
 /// Stores so slow, and so fast, that one stage alone decides. Where compressing decides it has one
 /// thread: two cores have no room for a second one beside collecting.
 fn bound(
     data: &Data,
+    bytes: &[u8],
     codec: CodecSpec,
     alone: &Alone,
-    rounds: Rounds,
+    rounds: usize,
     each: &mut impl FnMut(Bar),
 ) -> anyhow::Result<()> {
     for (words, threads, store) in [("slow store", 2, 4.0), ("fast store", 1, 0.1)] {
         let store_s = store * alone.zip_s;
         let trial = pipelined(codec, threads, alone.stored_bytes as f64 / store_s);
-        let all = beside_zip(&[trial], &data.bytes, codec, rounds.all())?;
+        let all = beside_zip(&[trial], bytes, codec, rounds)?;
         let times = median(&all, |round| {
-            let zip_s = round.zip_s / threads as f64;
-            round.total_s[0] / alone.collect_s.max(zip_s).max(store_s)
+            let zip_s = round[0].zip_s / threads as f64;
+            round[0].total_s / alone.collect_s.max(zip_s).max(store_s)
         });
         let name = format!("pipelined {codec}, {}, {words}, times its slowest stage", data.name);
         each(Bar::new(LETTER, name, times, Better::Lower, 1.15).ceiling(1.0, "times"));
@@ -128,7 +146,8 @@ fn adaptive(
             .map(|codec| Ok(pipelined(codec.parse::<CodecSpec>()?, threads, mbps * 1e6)))
             .collect::<anyhow::Result<Vec<Trial<'_>>>>()?;
         trials.push(pipelined(CodecChoice::Auto, threads, mbps * 1e6));
-        let times = race(&trials, &data.bytes, rounds)?;
+        let bytes = store_stretch(&data.bytes, *mbps);
+        let times = race(&trials, bytes, rounds)?;
         let at = format!("{}, store of {mbps:.0} MB/s", data.name);
         let (ratio, best_s) = against_best(&times.later_s);
         let name = format!("codec auto, {at}, times the best fixed one");
@@ -136,7 +155,8 @@ fn adaptive(
         let (ratio, best_s) = against_best(&times.first_s);
         let name = format!("codec auto, {at}, first checkpoint, times the best");
         each(Bar::new(LETTER, name, ratio, Better::Lower, 1.05).ceiling(1e3 * best_s, "ms"));
-        if data.name == "mixed" {
+        // A slow store waits for the same incompressible part whatever the codec.
+        if data.name == "mixed" && *mbps >= STORES[1] {
             let auto = FIXED.len();
             let mut all: Vec<f64> = (0..auto).map(|at| middle(&times.later_s, at)).collect();
             all.sort_by(f64::total_cmp);
@@ -146,6 +166,13 @@ fn adaptive(
         }
     }
     Ok(())
+}
+
+/// As much of some bytes as a store of this speed takes in a second: what is slow anyway needs no
+/// more.
+fn store_stretch(bytes: &[u8], mbps: f64) -> &[u8] {
+    let mib = (mbps * 1e6) as usize >> 20;
+    &bytes[..(mib << 20).clamp(bytes.len().min(64 << 20), bytes.len())]
 }
 
 /// The last of each round against the one that is quickest in the middle of its rounds, and that one's

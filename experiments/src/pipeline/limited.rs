@@ -162,7 +162,7 @@ impl ObjectWriter for Writer {
         }
         while !bytes.is_empty() {
             let waited = self.waiting.get_or_insert_with(Instant::now).elapsed();
-            let limit = self.sizes.after(self.submitted, waited, || self.meter.has_little());
+            let limit = self.sizes.after(self.submitted, waited, || self.meter.under_way());
             let (now, later) = bytes.split_at(bytes.len().min(limit.saturating_sub(self.filled)));
             self.chunk[self.filled..][..now.len()].copy_from_slice(now);
             self.filled += now.len();

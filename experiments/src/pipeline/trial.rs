@@ -104,13 +104,6 @@ pub(super) struct Rounds {
     pub(super) later: usize,
 }
 
-impl Rounds {
-    /// Checkpoints after the first ones.
-    pub(super) fn all(self) -> usize {
-        self.starts * self.later
-    }
-}
-
 /// All trials on the same bytes, taking turns: what disturbs the machine for a while disturbs all
 /// of them.
 pub(super) fn together(
@@ -188,14 +181,14 @@ fn in_turn(
     Ok(())
 }
 
-/// Trials whose compressing is timed by itself right before and after each of them: processors
-/// are faster at one moment than at another.
+/// Rounds of trials whose compressing is timed by itself right before and after each of them:
+/// processors are faster at one moment than at another.
 pub(super) fn beside_zip(
     trials: &[Trial<'_>],
     data: &[u8],
     codec: CodecSpec,
     rounds: usize,
-) -> anyhow::Result<Vec<BesideZip>> {
+) -> anyhow::Result<Vec<Vec<BesideZip>>> {
     let mut paths =
         trials.iter().map(|trial| trial.start(data)).collect::<anyhow::Result<Vec<WritePath>>>()?;
     let mut encoder = BlockEncoder::new(codec, FilterChoice::Auto, trials[0].block_bytes);
@@ -206,23 +199,23 @@ pub(super) fn beside_zip(
     let mut all = Vec::new();
     let mut before_s = zip(&mut encoder, data, block_bytes).0;
     for _ in 0..rounds.max(1) {
-        let mut total_s = Vec::new();
+        let mut round = Vec::new();
         for path in &mut paths {
-            total_s.push(path.checkpoint(data, None)?.total_s);
+            let total_s = path.checkpoint(data, None)?.total_s;
+            let after_s = zip(&mut encoder, data, block_bytes).0;
+            round.push(BesideZip { zip_s: (before_s + after_s) / 2.0, total_s });
+            before_s = after_s;
         }
-        let after_s = zip(&mut encoder, data, block_bytes).0;
-        all.push(BesideZip { zip_s: (before_s + after_s) / 2.0, total_s });
-        before_s = after_s;
+        all.push(round);
     }
     Ok(all)
 }
 
-/// One round.
+/// A trial in one round.
 pub(super) struct BesideZip {
     /// Processor time of compressing, one thread.
     pub(super) zip_s: f64,
-    /// Of each trial.
-    pub(super) total_s: Vec<f64>,
+    pub(super) total_s: f64,
 }
 
 /// Processor time of compressing everything, and what is left of it.
@@ -298,12 +291,15 @@ impl Trial<'_> {
             filter: FilterChoice::Auto,
         };
         let store = self.device.open()?;
-        let packer = match self.gpu {
+        let mut packer = match self.gpu {
             Some(broker) => {
                 Packer::offloaded(Arc::clone(&store), settings, hasher(), Arc::clone(broker) as _)
             }
             None => Packer::new(Arc::clone(&store), settings, hasher()),
         };
+        // As a job does while its regions are protected.
+        packer.warm(data.len());
+        packer.wait_warm();
         Ok(WritePath { store, packer, page_bytes, elem: self.elem, checkpoints: 0 })
     }
 }
@@ -383,6 +379,11 @@ impl Order {
     pub(super) fn measure(data: &[u8], codec: CodecSpec, block_bytes: usize) -> Self {
         let mut encoder = BlockEncoder::new(codec, FilterChoice::Auto, block_bytes);
         Self(zip_blocks(&mut encoder, data, block_bytes))
+    }
+
+    /// Processor time of compressing all of them.
+    pub(super) fn zip_s(&self) -> f64 {
+        self.0.iter().map(|block| block.zip_s).sum()
     }
 
     /// The time that no pipeline of one compressing thread can beat, by that of its slowest stage,

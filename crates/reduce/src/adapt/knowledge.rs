@@ -21,13 +21,14 @@ use crate::probe::Sampled;
 /// What may be done with a block, lightest first: its setting, and what it is guessed to take of
 /// processor nanoseconds for a byte and to leave of what LZ4 leaves, before it was tried. Guesses
 /// promise little: what lies next to a plan's choice is tried anyway, and used when that pays.
-const LADDER: [(&str, f64, f64); 6] = [
+const LADDER: [(&str, f64, f64); 7] = [
     ("none", 0.0, 1.0),
     ("lz4", 1.0, 1.0),
     ("zstd:1", 2.0, 0.93),
     ("zstd:3", 2.8, 0.91),
     ("zstd:6", 8.0, 0.9),
     ("zstd:9", 12.0, 0.89),
+    ("deflate:1", 14.0, 0.89),
 ];
 pub(super) const OPTIONS: usize = LADDER.len();
 
@@ -73,26 +74,44 @@ pub(super) struct Seen {
     pub(super) promised_bytes: f64,
 }
 
-/// What an option took and left of a block, by what the reference did; logarithms, so that twice
-/// and half are equally far.
-#[derive(Clone, Copy, Debug, Default)]
+/// What an option and the reference made of the same block.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Pair {
-    pub(super) zip: f64,
-    pub(super) share: f64,
+    own: Effort,
+    reference: Effort,
 }
 
 impl Pair {
-    /// An option's time and length, by those of the reference.
-    pub(super) fn new((zip_s, len): (f64, usize), (other_s, other_len): (f64, usize)) -> Self {
-        let ratio = |own: f64, other: f64| (own.max(1e-9) / other.max(1e-9)).ln();
-        Self { zip: ratio(zip_s, other_s), share: ratio(len as f64, other_len as f64) }
+    /// Seconds and bytes of an option, and those of the reference.
+    pub(super) fn new(own: (f64, usize), reference: (f64, usize)) -> Self {
+        let effort = |(zip_s, len): (f64, usize)| Effort { zip_s, bytes: len as f64 };
+        Self { own: effort(own), reference: effort(reference) }
     }
 }
 
-/// Pairs so far.
+/// What compressing took and left.
+#[derive(Clone, Copy, Debug, Default)]
+struct Effort {
+    zip_s: f64,
+    bytes: f64,
+}
+
+/// What an option takes and leaves, by what the reference does.
+#[derive(Clone, Copy, Debug)]
+struct Factor {
+    zip: f64,
+    share: f64,
+}
+
+impl Factor {
+    const ONE: Self = Self { zip: 1.0, share: 1.0 };
+}
+
+/// Pairs so far, added up: a block of which little is left says little about what is stored.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pairs {
-    sum: Pair,
+    own: Effort,
+    reference: Effort,
     count: f64,
 }
 
@@ -104,16 +123,25 @@ const OTHERS: f64 = 0.5;
 impl Pairs {
     fn add(&mut self, pair: Pair) {
         let keep = (PAIRS_MAX - 1.0).min(self.count) / self.count.max(1.0);
-        let add = |sum: f64, value: f64| sum * keep + value;
-        self.sum =
-            Pair { zip: add(self.sum.zip, pair.zip), share: add(self.sum.share, pair.share) };
+        let add = |sum: Effort, one: Effort| Effort {
+            zip_s: sum.zip_s * keep + one.zip_s,
+            bytes: sum.bytes * keep + one.bytes,
+        };
+        self.own = add(self.own, pair.own);
+        self.reference = add(self.reference, pair.reference);
         self.count = self.count * keep + 1.0;
     }
 
-    /// The mean, with something that others say.
-    fn mean(&self, others: Pair) -> Pair {
-        let mean = |sum: f64, other: f64| (sum + OTHERS * other) / (self.count + OTHERS);
-        Pair { zip: mean(self.sum.zip, others.zip), share: mean(self.sum.share, others.share) }
+    /// What they say, with something that others say.
+    fn factor(&self, others: Factor) -> Factor {
+        let with = |own: f64, reference: f64, other: f64| match reference > 0.0 {
+            true => (own / reference * self.count + other * OTHERS) / (self.count + OTHERS),
+            false => other,
+        };
+        Factor {
+            zip: with(self.own.zip_s, self.reference.zip_s, others.zip),
+            share: with(self.own.bytes, self.reference.bytes, others.share),
+        }
     }
 }
 
@@ -208,10 +236,10 @@ impl Knowledge {
         if option == 0 {
             return;
         }
-        let share = (seen.stored_bytes as f64 / raw / factor.share.exp()).min(1.0);
+        let share = (seen.stored_bytes as f64 / raw / factor.share).min(1.0);
         of_class.share += pull * (share - of_class.share);
         if seen.timed_bytes > 0 {
-            let zip_s = seen.zip_s / seen.timed_bytes as f64 / factor.zip.exp();
+            let zip_s = seen.zip_s / seen.timed_bytes as f64 / factor.zip;
             let pull = (raw / TIME_BYTES).min(0.5).max(1.0 / (of_class.times + 1.0));
             of_class.zip_s += pull * (zip_s - of_class.zip_s);
             of_class.times += 1.0;
@@ -264,26 +292,26 @@ impl Knowledge {
         let factor = self.factor(class, option);
         let share = if of_class.times > 0.0 { of_class.share } else { of_class.promised };
         Cost {
-            zip_s: self.beside_s + of_class.zip_s * factor.zip.exp(),
-            share: (share * factor.share.exp()).min(1.0),
+            zip_s: self.beside_s + of_class.zip_s * factor.zip,
+            share: (share * factor.share).min(1.0),
         }
     }
 
     /// What an option takes and leaves by what the reference of a class does.
-    fn factor(&self, class: usize, option: usize) -> Pair {
+    fn factor(&self, class: usize, option: usize) -> Factor {
         let base = reference(class);
         if option == base || option == 0 {
-            return Pair::default();
+            return Factor::ONE;
         }
         let (_, own_ns, own_share) = LADDER[option];
         let (_, base_ns, base_share) = LADDER[base];
-        let guess = Pair { zip: (own_ns / base_ns).ln(), share: (own_share / base_share).ln() };
+        let guess = Factor { zip: own_ns / base_ns, share: own_share / base_share };
         let of_class = &self.classes[class].pairs[option];
         if class == SKEWED {
             // The others are compared with another reference.
-            return of_class.mean(guess);
+            return of_class.factor(guess);
         }
-        of_class.mean(self.pairs[option].mean(guess))
+        of_class.factor(self.pairs[option].factor(guess))
     }
 }
 
@@ -341,6 +369,18 @@ mod tests {
         let other = class(&knowledge, 7).options[ZSTD];
         assert!((other.zip_s / 6e-9 - 1.0).abs() < 0.15 && (other.share / 0.3 - 1.0).abs() < 0.15);
         assert!(!knowledge.is_known(7, ZSTD) && knowledge.is_known(3, ZSTD));
+    }
+
+    #[test]
+    fn a_block_of_which_nothing_is_left_says_little() {
+        let mut knowledge = Knowledge::new();
+        knowledge.learn(3, LZ4, &seen(0.2, 1.0));
+        for _ in 0..10 {
+            knowledge.compare(3, ZSTD, Pair::new((2e-4, 100), (1e-4, 1_000)));
+            knowledge.compare(3, ZSTD, Pair::new((2e-4, 40_000), (1e-4, 50_000)));
+        }
+        let zstd = class(&knowledge, 3).options[ZSTD];
+        assert!((zstd.share / 0.16 - 1.0).abs() < 0.05, "{zstd:?}");
     }
 
     #[test]

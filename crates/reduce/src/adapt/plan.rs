@@ -83,8 +83,8 @@ impl Rates {
             return share;
         };
         let ahead_bytes = if self.collecting { f64::INFINITY } else { self.ahead_bytes };
-        let reserve_bytes =
-            (ahead_bytes / ENDING_BYTES).min(1.0) * RESERVE_BYTES.min(share * RESERVE_RAW_BYTES);
+        let most_bytes = RESERVE_BYTES.min(share * RESERVE_RAW_BYTES).min(RESERVE_S / self.store_s);
+        let reserve_bytes = (ahead_bytes / ENDING_BYTES).min(1.0) * most_bytes;
         match backlog_bytes - reserve_bytes {
             lack if lack < 0.0 => share * (1.0 + HURRY * lack / reserve_bytes),
             surplus => share + surplus / ahead_bytes.clamp(HORIZON_BYTES.0, HORIZON_BYTES.1),
@@ -93,9 +93,11 @@ impl Rates {
 }
 
 /// The reserve at most: two chunks, one that is written and one that waits while the next is filled;
-/// and no more than so many raw bytes become, for it is to last only while some blocks take longer.
+/// and no more than so many raw bytes become, and than the store takes so long for, since it is to last
+/// only while some blocks take longer.
 const RESERVE_BYTES: f64 = 4e6;
 const RESERVE_RAW_BYTES: f64 = 10e6;
+const RESERVE_S: f64 = 5e-3;
 /// With so many raw bytes left the reserve begins to be worked off.
 const ENDING_BYTES: f64 = 32e6;
 /// A store with nothing to do is treated as if it were so much faster.
@@ -104,9 +106,12 @@ const HURRY: f64 = 0.6;
 /// not too few: the last blocks of a checkpoint must not be compressed hard while the last chunk waits
 /// for them.
 const HORIZON_BYTES: (f64, f64) = (4e6, 16e6);
-/// A plan has a mixture for each multiple of so many bytes of backlog, up to so many of them.
+/// A plan has a mixture for each level of the backlog. The first so many are a part of a mebibyte
+/// each, for the reserve of a slow store is small; then come whole ones.
+const FINE_LEVELS: usize = 8;
+const FINE_BYTES: f64 = (1 << 18) as f64;
 const LEVEL_BYTES: f64 = (1 << 20) as f64;
-const LEVELS: usize = 17;
+const LEVELS: usize = FINE_LEVELS + 15;
 /// A mixture of two options repeats after so many blocks.
 const TURNS: u32 = 32;
 /// A stage that does not decide counts so much: where several choices are equally fast, the one
@@ -114,6 +119,19 @@ const TURNS: u32 = 32;
 const IDLE_WEIGHT: f64 = 0.05;
 /// Prices of a second of the store, in seconds of a thread: from, to, and step.
 const PRICES: (f64, f64, f64) = (1.0 / 256.0, 256.0, 1.4);
+
+/// The level that a backlog has reached.
+fn level(backlog_bytes: f64) -> usize {
+    let fine = (backlog_bytes / FINE_BYTES) as usize;
+    let whole = (backlog_bytes - level_bytes(FINE_LEVELS)).max(0.0) / LEVEL_BYTES;
+    fine.min(FINE_LEVELS.saturating_add(whole as usize)).min(LEVELS - 1)
+}
+
+/// Where a level begins.
+fn level_bytes(level: usize) -> f64 {
+    let whole = level.saturating_sub(FINE_LEVELS) as f64;
+    level.min(FINE_LEVELS) as f64 * FINE_BYTES + whole * LEVEL_BYTES
+}
 
 /// What is decided.
 #[derive(Clone, Debug, PartialEq)]
@@ -145,7 +163,7 @@ impl Plan {
     /// The option for a block of a class with so much on its way to the store; `turn` counts the
     /// blocks.
     pub(crate) fn option(&self, class: usize, backlog_bytes: f64, turn: u32) -> usize {
-        let level = ((backlog_bytes / LEVEL_BYTES) as usize).min(self.levels.len() - 1);
+        let level = level(backlog_bytes).min(self.levels.len() - 1);
         let Mixture { light, heavy, share } = self.levels[level];
         // Spread evenly over the turns.
         let is_heavy = (turn % TURNS * share) % TURNS < share;
@@ -214,7 +232,7 @@ pub(crate) fn plan(classes: &[Class], others: &[u8], rates: &Rates) -> Plan {
     let steps = steps(classes, others, rates);
     let costs: Vec<Cost> = steps.iter().map(|options| sum(classes, options)).collect();
     let at = |level: usize| {
-        let backlog_bytes = Some(level as f64 * LEVEL_BYTES);
+        let backlog_bytes = Some(level_bytes(level));
         best(&costs, &Rates { backlog_bytes, ..*rates }).1
     };
     let (score, now) = best(&costs, rates);
@@ -380,24 +398,35 @@ mod tests {
         let work = |backlog_bytes| used_at(&plan, backlog_bytes).iter().sum::<usize>();
         assert!(work(0.0) < work(RESERVE_BYTES), "{plan:?}");
         assert!(work(RESERVE_BYTES) < work(4.0 * RESERVE_BYTES), "{plan:?}");
-        assert_eq!(work(1e12), work(LEVELS as f64 * LEVEL_BYTES), "the last level is for all more");
+        assert_eq!(work(1e12), work(level_bytes(LEVELS - 1)), "the last level is for all more");
         let [light, heavy] = plan.options(0, RESERVE_BYTES);
         assert!(light <= heavy);
+    }
+
+    #[test]
+    fn levels_are_steps_without_gaps() {
+        for at in 0..LEVELS {
+            assert_eq!(level(level_bytes(at)), at);
+            assert_eq!(level(level_bytes(at + 1) - 1.0), at);
+        }
+        assert_eq!(level(f64::INFINITY), LEVELS - 1);
     }
 
     #[test]
     fn the_reserve_is_worked_off_towards_the_end() {
         let felt = |collecting, ahead_bytes| {
             let backlog_bytes = Some(RESERVE_BYTES);
-            Rates { collecting, ahead_bytes, backlog_bytes, ..rates(400.0) }.felt_share(0.5)
+            Rates { collecting, ahead_bytes, backlog_bytes, ..rates(1000.0) }.felt_share(0.5)
         };
         assert_eq!(felt(true, 0.0), 0.5);
         assert_eq!(felt(false, 1e9), 0.5);
         assert!(0.5 < felt(false, 20e6) && felt(false, 20e6) < felt(false, 10e6));
         assert_eq!(felt(false, 0.0), 0.5 + RESERVE_BYTES / HORIZON_BYTES.0);
-        let empty = Rates { backlog_bytes: Some(0.0), ..rates(400.0) };
+        let empty = Rates { backlog_bytes: Some(0.0), ..rates(1000.0) };
         assert_eq!(empty.felt_share(0.5), 0.5 * (1.0 - HURRY));
-        assert_eq!(rates(400.0).felt_share(0.5), 0.5, "of a store that does not count");
+        let slow = Rates { backlog_bytes: Some(1e6), ..rates(50.0) };
+        assert!(slow.felt_share(0.5) > 0.5, "it has enough to do with less");
+        assert_eq!(rates(1000.0).felt_share(0.5), 0.5, "of a store that does not count");
     }
 
     #[test]

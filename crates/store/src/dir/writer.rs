@@ -109,7 +109,7 @@ impl DirWriter {
     /// How long the chunk's write is to be.
     fn next_write(&mut self) -> usize {
         let waited = self.waiting.get_or_insert_with(Instant::now).elapsed();
-        self.sizes.after(self.submitted, waited, || self.flight.meter().has_little())
+        self.sizes.after(self.submitted, waited, || self.flight.meter().under_way())
     }
 
     /// Submits what the chunk has of whole sectors; the rest moves to the next chunk.
