@@ -16,6 +16,9 @@ const EXE: &str = env!("CARGO_BIN_EXE_crash-worker");
 const STEPS: u64 = 5;
 /// A step whose passages are all tried: pruning has begun, and another step follows.
 const BUSY_STEP: u64 = 4;
+/// How many writes an object takes depends on who is quicker, the encoder or the disk: of this point a
+/// life may have fewer passages than the one that was traced.
+const VARYING: &str = "store.chunk.write";
 
 fn points() -> impl Iterator<Item = &'static str> {
     standfast::FAILPOINTS.iter().chain(standfast_store::FAILPOINTS).copied()
@@ -61,6 +64,9 @@ fn die_and_check(point: Point<'_>, cow: bool) {
 
 fn die(worker: &Worker, steps: u64, point: Point<'_>, before: Facts) -> Facts {
     let ended = worker.run(steps, Style::Waiting, Some(point)).wait();
+    if point.0 == VARYING && point.1 > steps && ended.status.success() {
+        return before.and(&ended.lines);
+    }
     assert!(ended.was_killed(), "at {point:?} the worker ended with {}", ended.status);
     let dying = Line::Dying(point.0.into(), point.1);
     assert_eq!(ended.lines.last(), Some(&dying), "it died where it should");
