@@ -14,10 +14,11 @@
 //! - An owner holds the page and sees the same view, so it stores what others refer to.
 
 mod merge;
+mod own;
 mod threshold;
 
 use standfast_comm::collective::all_reduce;
-use standfast_comm::{Comm, Error, Result};
+use standfast_comm::{Comm, Result};
 use standfast_format::{HashKind, SegmentId};
 
 use super::Strategy;
@@ -25,7 +26,8 @@ use super::assignment::{Assignment, Pairs, Place, Places, StopWatch};
 use super::places::{self, Stored};
 use super::tally::Tally;
 use super::wire::{Reader, count, put};
-use merge::{Entry, Shape, entries, put_entry};
+use merge::{Shape, entries};
+use own::{Held, Own};
 
 pub use threshold::Threshold;
 
@@ -56,17 +58,6 @@ impl TopK {
         shape.check(&view)?;
         Ok((view, merged))
     }
-
-    /// A table of this rank's candidates, and the candidates in its order.
-    fn table(&self, hashes: &[u8], rank: u32) -> (Vec<u8>, Vec<u32>) {
-        let order = sorted(hashes, self.hash_bytes);
-        let mut table = Vec::with_capacity(hashes.len() + 8 * order.len());
-        for candidate in &order {
-            let hash = hash_at(hashes, self.hash_bytes, *candidate);
-            put_entry(&mut table, Entry { hash, frequency: 1, rank });
-        }
-        (table, order)
-    }
 }
 
 impl Strategy for TopK {
@@ -76,7 +67,8 @@ impl Strategy for TopK {
         let mut watch = StopWatch::start();
         let candidates = count(hashes.len() / self.hash_bytes);
         let mut assignment = Assignment::all_mine(rank as u32, candidates as usize);
-        let (table, order) = self.table(hashes, rank as u32);
+        let own = Own::new(hashes, self.hash_bytes);
+        let table = own.table(rank as u32);
         watch.lap("table");
         let threshold = self.threshold.agree(comm, candidates.into())?;
         watch.lap("threshold");
@@ -85,7 +77,7 @@ impl Strategy for TopK {
         let time = watch.lap("reduce");
         let shared = entries(&view, self.hash_bytes).filter(|entry| entry.frequency > 1).count();
         self.threshold.learn(merged, time, threshold, shared);
-        let held = held(&view, hashes, &order, self.hash_bytes, rank)?;
+        let held = own.held(&view, rank)?;
         let mut pairs = Pairs::new(comm.size());
         let requests = refer(&held, comm.size(), &mut assignment, &mut pairs);
         let asked = comm.all_to_all(requests)?;
@@ -106,38 +98,6 @@ impl Strategy for TopK {
         let stored = Stored { hashes: &[], hash_bytes: self.hash_bytes };
         Ok(places::exchange(comm, assignment, segments, place, stored)?.0)
     }
-}
-
-/// An entry of the view whose page this rank holds.
-#[derive(Clone, Copy)]
-struct Held {
-    /// Number of the entry.
-    entry: u32,
-    owner: u32,
-    candidate: u32,
-}
-
-/// The entries of the view whose pages this rank holds, in order.
-fn held(
-    view: &[u8],
-    hashes: &[u8],
-    order: &[u32],
-    hash_bytes: usize,
-    rank: usize,
-) -> Result<Vec<Held>> {
-    let mut held = Vec::new();
-    let mut own = order.iter().peekable();
-    for (number, entry) in (0u32..).zip(entries(view, hash_bytes)) {
-        let hash_of = |candidate: u32| hash_at(hashes, hash_bytes, candidate);
-        while own.next_if(|candidate| hash_of(**candidate) < entry.hash).is_some() {}
-        if let Some(candidate) = own.next_if(|candidate| hash_of(**candidate) == entry.hash) {
-            held.push(Held { entry: number, owner: entry.rank, candidate: *candidate });
-        } else if entry.rank as usize == rank {
-            let why = "it gives a page to a rank that does not hold it";
-            return Err(Error::Message { rank, from: rank, why });
-        }
-    }
-    Ok(held)
 }
 
 /// Refers to other owners; returns what is asked of each: entries of the view, in order.
@@ -179,26 +139,10 @@ fn answer(held: &[Held], rank: usize, asked: &[Vec<u8>], pairs: &mut Pairs) -> R
     Ok(wanted.into_iter().filter(|wanted| *wanted).count() as u64)
 }
 
-/// Candidates by ascending hash.
-fn sorted(hashes: &[u8], hash_bytes: usize) -> Vec<u32> {
-    assert!(hashes.len().is_multiple_of(hash_bytes), "whole hashes");
-    let key = |hash: &[u8]| u64::from_be_bytes(hash[..8].try_into().expect("eight bytes"));
-    let mut order: Vec<(u64, u32)> = hashes.chunks_exact(hash_bytes).map(key).zip(0..).collect();
-    // Eight bytes decide almost always, and lie side by side.
-    order.sort_unstable_by(|(key, a), (other, b)| {
-        let whole = || hash_at(hashes, hash_bytes, *a).cmp(hash_at(hashes, hash_bytes, *b));
-        key.cmp(other).then_with(whole)
-    });
-    order.into_iter().map(|(_, candidate)| candidate).collect()
-}
-
-fn hash_at(hashes: &[u8], hash_bytes: usize, candidate: u32) -> &[u8] {
-    &hashes[candidate as usize * hash_bytes..][..hash_bytes]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use standfast_comm::Error;
 
     #[test]
     fn requests_for_what_this_rank_does_not_store_are_refused() {
@@ -223,14 +167,5 @@ mod tests {
         }
         let cut = answer(&held, 1, &[vec![5, 0]], &mut Pairs::new(3));
         assert!(cut.is_err());
-    }
-
-    #[test]
-    fn a_view_that_names_a_wrong_holder_is_refused() {
-        let mut view = Vec::new();
-        put_entry(&mut view, Entry { hash: &[5; 16], frequency: 2, rank: 1 });
-        assert!(held(&view, &[5; 16], &[0], 16, 1).is_ok());
-        assert!(held(&view, &[6; 16], &[0], 16, 0).unwrap().is_empty());
-        assert!(held(&view, &[6; 16], &[0], 16, 1).is_err());
     }
 }
