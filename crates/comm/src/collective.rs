@@ -20,34 +20,73 @@ const BARRIER: Tag = Tag(0xff03);
 pub fn all_reduce(
     comm: &(impl Comm + ?Sized),
     part: Vec<u8>,
-    mut combine: impl FnMut(Vec<u8>, Vec<u8>) -> Result<Vec<u8>>,
+    mut combine: impl FnMut(&[u8], &[u8]) -> Result<Vec<u8>>,
 ) -> Result<Vec<u8>> {
-    let (rank, size) = (comm.rank(), comm.size());
-    let core = largest_power_of_two(size);
-    let extra = size - core;
-    // Ranks 0..2*extra form neighbouring pairs, so that each covers a stretch of ranks.
-    let paired = rank < 2 * extra;
-    if paired && rank % 2 == 1 {
-        comm.send(rank - 1, REDUCE, &part)?;
-        return comm.receive(rank - 1, REDUCE);
+    let mut reduction = Reduction { part, ..Reduction::default() };
+    reduction.run(comm, |lower, upper, result| {
+        *result = combine(lower, upper)?;
+        Ok(())
+    })?;
+    Ok(reduction.part)
+}
+
+/// The buffers of a reduction, for those that reduce much and often: new memory costs more than
+/// combining does.
+#[derive(Debug, Default)]
+pub struct Reduction {
+    /// This rank's part; afterwards the result.
+    pub part: Vec<u8>,
+    other: Vec<u8>,
+    result: Vec<u8>,
+}
+
+impl Reduction {
+    /// Combines the parts of all ranks. Collective.
+    ///
+    /// `combine(lower, upper, result)` joins two parts, of which the first covers lower ranks, and
+    /// writes over what is in `result`.
+    pub fn run(
+        &mut self,
+        comm: &(impl Comm + ?Sized),
+        mut combine: impl FnMut(&[u8], &[u8], &mut Vec<u8>) -> Result<()>,
+    ) -> Result<()> {
+        let Self { part, other, result } = self;
+        let (rank, size) = (comm.rank(), comm.size());
+        let core = largest_power_of_two(size);
+        let extra = size - core;
+        // Ranks 0..2*extra form neighbouring pairs, so that each covers a stretch of ranks.
+        let paired = rank < 2 * extra;
+        if paired && rank % 2 == 1 {
+            comm.send(rank - 1, REDUCE, part)?;
+            return comm.receive_into(rank - 1, REDUCE, part);
+        }
+        if paired {
+            comm.receive_into(rank + 1, REDUCE, other)?;
+            combine(part, other, result)?;
+            std::mem::swap(part, result);
+        }
+        let place = if paired { rank / 2 } else { rank - extra };
+        let rank_at = |place: usize| if place < extra { 2 * place } else { place + extra };
+        let mut distance = 1;
+        while distance < core {
+            let peer = rank_at(place ^ distance);
+            comm.exchange_over(peer, part, peer, REDUCE, other)?;
+            let is_lower = place & distance == 0;
+            let (lower, upper) = if is_lower { (&*part, &*other) } else { (&*other, &*part) };
+            combine(lower, upper, result)?;
+            std::mem::swap(part, result);
+            distance *= 2;
+        }
+        if paired {
+            comm.send(rank + 1, REDUCE, part)?;
+        }
+        Ok(())
     }
-    let mut part = part;
-    if paired {
-        part = combine(part, comm.receive(rank + 1, REDUCE)?)?;
+
+    /// The bytes of memory that are kept for the next one.
+    pub fn capacity(&self) -> usize {
+        self.part.capacity() + self.other.capacity() + self.result.capacity()
     }
-    let place = if paired { rank / 2 } else { rank - extra };
-    let rank_at = |place: usize| if place < extra { 2 * place } else { place + extra };
-    let mut distance = 1;
-    while distance < core {
-        let peer = rank_at(place ^ distance);
-        let other = comm.exchange(peer, &part, peer, REDUCE)?;
-        part = if place & distance == 0 { combine(part, other)? } else { combine(other, part)? };
-        distance *= 2;
-    }
-    if paired {
-        comm.send(rank + 1, REDUCE, &part)?;
-    }
-    Ok(part)
 }
 
 /// What every rank has contributed, by rank. In a logarithmic number of rounds (Bruck).
@@ -128,7 +167,7 @@ fn all_reduce_u64(
         Ok(u64::from_le_bytes(bytes))
     };
     let whole = all_reduce(comm, value.to_le_bytes().to_vec(), |lower, upper| {
-        Ok(combine(number(&lower)?, number(&upper)?).to_le_bytes().to_vec())
+        Ok(combine(number(lower)?, number(upper)?).to_le_bytes().to_vec())
     })?;
     number(&whole)
 }

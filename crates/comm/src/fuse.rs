@@ -86,6 +86,17 @@ impl Comm for Fuse {
         self.call(|comm| comm.exchange_into(to, message, from, tag, into))
     }
 
+    fn exchange_over(
+        &self,
+        to: usize,
+        bytes: &[u8],
+        from: usize,
+        tag: Tag,
+        into: &mut Vec<u8>,
+    ) -> Result<()> {
+        self.call(|comm| comm.exchange_over(to, bytes, from, tag, into))
+    }
+
     fn all_to_all(&self, outgoing: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
         self.call(|comm| comm.all_to_all(outgoing))
     }

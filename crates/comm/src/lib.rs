@@ -93,6 +93,19 @@ pub trait Comm: Send + Sync {
         Ok(())
     }
 
+    /// As [`Comm::exchange`], into a buffer that is used again. What is sent stays as it is.
+    fn exchange_over(
+        &self,
+        to: usize,
+        bytes: &[u8],
+        from: usize,
+        tag: Tag,
+        into: &mut Vec<u8>,
+    ) -> Result<()> {
+        *into = self.exchange(to, bytes, from, tag)?;
+        Ok(())
+    }
+
     /// Sends `outgoing[r]` to rank `r`, and returns what each rank has sent to this one.
     fn all_to_all(&self, outgoing: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>>;
 

@@ -51,7 +51,7 @@ impl Demand {
             return Ok(Self(own));
         }
         let all = collective::all_reduce(team.comm(), encode(&own), |lower, upper| {
-            let (mut sum, upper) = (decode(&lower), decode(&upper));
+            let (mut sum, upper) = (decode(lower), decode(upper));
             for (segment, pages) in upper {
                 let wanted = sum.entry(segment).or_default();
                 *wanted = wanted.saturating_add(pages);

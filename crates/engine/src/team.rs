@@ -95,7 +95,7 @@ impl Team {
         let part = own.as_ref().err().map(|error| Failure::of(self.rank(), error));
         let part = part.map_or_else(Vec::new, |failure| encode(&failure));
         let first_failed = collective::all_reduce(self.comm(), part, |lower, upper| {
-            Ok(if lower.is_empty() { upper } else { lower })
+            Ok(if lower.is_empty() { upper } else { lower }.to_vec())
         })?;
         let own = own?;
         if first_failed.is_empty() {
@@ -153,7 +153,7 @@ impl Team {
     pub(crate) fn all_hold<const N: usize>(&self, own: [bool; N]) -> Result<[bool; N]> {
         let own = own.map(u8::from).to_vec();
         let all = collective::all_reduce(self.comm(), own, |lower, upper| {
-            Ok(lower.iter().zip(&upper).map(|(a, b)| a & b).collect())
+            Ok(lower.iter().zip(upper).map(|(a, b)| a & b).collect())
         })?;
         Ok(std::array::from_fn(|at| all.get(at) == Some(&1)))
     }

@@ -323,6 +323,17 @@ impl Comm for Mpi {
         self.cross(to, message, from, tag, into)
     }
 
+    fn exchange_over(
+        &self,
+        to: usize,
+        bytes: &[u8],
+        from: usize,
+        tag: Tag,
+        into: &mut Vec<u8>,
+    ) -> CommResult<()> {
+        self.cross(to, bytes, from, tag, into)
+    }
+
     fn all_to_all(&self, outgoing: Vec<Vec<u8>>) -> CommResult<Vec<Vec<u8>>> {
         assert_eq!(outgoing.len(), self.size, "one message for each rank");
         let lengths: Vec<u64> = outgoing.iter().map(|bytes| bytes.len() as u64).collect();

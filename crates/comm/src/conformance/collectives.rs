@@ -25,7 +25,7 @@ fn reductions_of_large_parts(comm: &dyn Comm) {
     let len = 200_000;
     let part = pattern(len, comm.rank());
     let mixed = all_reduce(comm, part, |lower, upper| {
-        Ok(lower.iter().zip(&upper).map(|(l, u)| l.wrapping_mul(3).wrapping_add(*u)).collect())
+        Ok(lower.iter().zip(upper).map(|(l, u)| l.wrapping_mul(3).wrapping_add(*u)).collect())
     });
     let mixed = mixed.unwrap();
     assert_eq!(mixed.len(), len);

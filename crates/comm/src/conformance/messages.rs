@@ -100,6 +100,9 @@ fn buffers_are_used_again(comm: &dyn Comm) {
         message.extend_from_slice(&pattern(len, comm.rank() + number));
         comm.exchange_into(right, &mut message, left, TAG, &mut buffer).unwrap();
         expect_pattern(&buffer, len, left + number);
+        let own = pattern(len, comm.rank() + number + 1);
+        comm.exchange_over(right, &own, left, TAG, &mut buffer).unwrap();
+        expect_pattern(&buffer, len, left + number + 1);
     }
     each_pair(comm, |from, to| {
         for number in 0..8 {
@@ -183,6 +186,8 @@ fn ranks_that_do_not_exist_are_refused(comm: &dyn Comm) {
         expect_kind(comm.send_from(nobody, TAG, &mut message), Kind::Invalid);
         expect_kind(comm.receive_into(nobody, TAG, &mut buffer), Kind::Invalid);
         let exchanged = comm.exchange_into(right, &mut message, nobody, TAG, &mut buffer);
+        expect_kind(exchanged, Kind::Invalid);
+        let exchanged = comm.exchange_over(nobody, b"x", left, TAG, &mut buffer);
         expect_kind(exchanged, Kind::Invalid);
     }
     // A refused call has sent nothing, and the communicator is as good as before.

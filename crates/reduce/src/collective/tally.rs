@@ -55,9 +55,26 @@ impl Comm for Tally<'_> {
         self.comm.receive(from, tag)
     }
 
+    fn receive_into(&self, from: usize, tag: Tag, into: &mut Vec<u8>) -> Result<()> {
+        self.round(0);
+        self.comm.receive_into(from, tag, into)
+    }
+
     fn exchange(&self, to: usize, bytes: &[u8], from: usize, tag: Tag) -> Result<Vec<u8>> {
         self.round(bytes.len());
         self.comm.exchange(to, bytes, from, tag)
+    }
+
+    fn exchange_over(
+        &self,
+        to: usize,
+        bytes: &[u8],
+        from: usize,
+        tag: Tag,
+        into: &mut Vec<u8>,
+    ) -> Result<()> {
+        self.round(bytes.len());
+        self.comm.exchange_over(to, bytes, from, tag, into)
     }
 
     fn all_to_all(&self, outgoing: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {

@@ -44,16 +44,17 @@ impl Survey {
             Error::Message { rank: comm.rank(), from: comm.rank(), why }
         };
         let length = 8 * (2 * ranks + 2);
-        let sums = all_reduce(comm, self.encode(), |mut lower, upper| {
+        let sums = all_reduce(comm, self.encode(), |lower, upper| {
             if lower.len() != length || upper.len() != length {
                 return Err(refuse());
             }
-            let (sums, _) = lower.as_chunks_mut::<8>();
+            let mut all = lower.to_vec();
+            let (sums, _) = all.as_chunks_mut::<8>();
             for (sum, other) in sums.iter_mut().zip(upper.as_chunks::<8>().0) {
                 let total = u64::from_le_bytes(*sum).saturating_add(u64::from_le_bytes(*other));
                 *sum = total.to_le_bytes();
             }
-            Ok(lower)
+            Ok(all)
         })?;
         if sums.len() != length {
             return Err(refuse());

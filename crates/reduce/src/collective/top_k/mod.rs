@@ -17,7 +17,7 @@ mod merge;
 mod own;
 mod threshold;
 
-use standfast_comm::collective::all_reduce;
+use standfast_comm::collective::Reduction;
 use standfast_comm::{Comm, Result};
 use standfast_format::{HashKind, SegmentId};
 
@@ -36,27 +36,38 @@ pub use threshold::Threshold;
 pub struct TopK {
     hash_bytes: usize,
     threshold: Threshold,
+    own: Own,
+    reduction: Reduction,
 }
+
+/// Memory that is kept from one checkpoint to the next, at most: new memory costs more than merging
+/// does.
+const KEPT_BYTES: usize = 16 << 20;
 
 impl TopK {
     /// With hashes of one kind, following so many pages.
     pub fn new(hash: HashKind, threshold: Threshold) -> Self {
-        Self { hash_bytes: hash.bytes(), threshold }
+        let hash_bytes = hash.bytes();
+        Self { hash_bytes, threshold, own: Own::new(hash_bytes), reduction: Reduction::default() }
     }
 
-    /// The view of all ranks, and how many entries were merged on the way here.
-    fn reduce(&self, comm: &dyn Comm, table: Vec<u8>, shape: Shape) -> Result<(Vec<u8>, u64)> {
+    /// Makes the view of all ranks; returns how many entries were merged here on the way.
+    fn reduce(&mut self, comm: &dyn Comm, shape: Shape) -> Result<u64> {
         let mut merged = 0;
-        // New memory costs more than merging does: results take turns with what was merged.
-        let mut spare = Vec::new();
-        let view = all_reduce(comm, table, |lower, upper| {
-            merged += (shape.len(&lower) + shape.len(&upper)) as u64;
-            let mut result = std::mem::replace(&mut spare, lower);
-            shape.merge(&spare, &upper, &mut result)?;
-            Ok(result)
+        self.reduction.run(comm, |lower, upper, result| {
+            merged += (shape.len(lower) + shape.len(upper)) as u64;
+            shape.merge(lower, upper, result)
         })?;
-        shape.check(&view)?;
-        Ok((view, merged))
+        shape.check(&self.reduction.part)?;
+        Ok(merged)
+    }
+
+    /// Gives memory back that is too much to be kept.
+    fn release(&mut self) {
+        if self.own.capacity() + self.reduction.capacity() > KEPT_BYTES {
+            self.own = Own::new(self.hash_bytes);
+            self.reduction = Reduction::default();
+        }
     }
 }
 
@@ -67,17 +78,19 @@ impl Strategy for TopK {
         let mut watch = StopWatch::start();
         let candidates = count(hashes.len() / self.hash_bytes);
         let mut assignment = Assignment::all_mine(rank as u32, candidates as usize);
-        let own = Own::new(hashes, self.hash_bytes);
-        let table = own.table(rank as u32);
+        self.own.sort(hashes);
+        self.own.write_table(rank as u32, &mut self.reduction.part);
         watch.lap("table");
         let threshold = self.threshold.agree(comm, candidates.into())?;
         watch.lap("threshold");
         let shape = Shape { hash_bytes: self.hash_bytes, ranks: comm.size(), threshold, rank };
-        let (view, merged) = self.reduce(comm, table, shape)?;
+        let merged = self.reduce(comm, shape)?;
         let time = watch.lap("reduce");
-        let shared = entries(&view, self.hash_bytes).filter(|entry| entry.frequency > 1).count();
+        let view = &self.reduction.part;
+        let shared = entries(view, self.hash_bytes).filter(|entry| entry.frequency > 1).count();
         self.threshold.learn(merged, time, threshold, shared);
-        let held = own.held(&view, rank)?;
+        let held = self.own.held(view, rank)?;
+        self.release();
         let mut pairs = Pairs::new(comm.size());
         let requests = refer(&held, comm.size(), &mut assignment, &mut pairs);
         let asked = comm.all_to_all(requests)?;

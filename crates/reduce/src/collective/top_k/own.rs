@@ -28,6 +28,7 @@ pub(super) struct Held {
 }
 
 /// This rank's candidates by ascending hash.
+#[derive(Debug)]
 pub(super) struct Own {
     hash_bytes: usize,
     /// As a table in which each entry was seen once, with the candidate instead of a rank.
@@ -35,24 +36,33 @@ pub(super) struct Own {
 }
 
 impl Own {
-    pub(super) fn new(hashes: &[u8], hash_bytes: usize) -> Self {
-        assert!(hashes.len().is_multiple_of(hash_bytes), "whole hashes");
-        let entries = match hash_bytes {
-            16 => sorted::<16, 24>(hashes),
-            20 => sorted::<20, 28>(hashes),
-            32 => sorted::<32, 40>(hashes),
-            other => unreachable!("no hash has {other} bytes"),
-        };
-        Self { hash_bytes, entries }
+    /// None yet, with hashes of so many bytes.
+    pub(super) fn new(hash_bytes: usize) -> Self {
+        Self { hash_bytes, entries: Vec::new() }
     }
 
-    /// The table that this rank starts with.
-    pub(super) fn table(&self, rank: u32) -> Vec<u8> {
-        let mut table = self.entries.clone();
+    /// Takes other candidates, by their hashes.
+    pub(super) fn sort(&mut self, hashes: &[u8]) {
+        assert!(hashes.len().is_multiple_of(self.hash_bytes), "whole hashes");
+        match self.hash_bytes {
+            16 => sort::<16, 24>(hashes, &mut self.entries),
+            20 => sort::<20, 28>(hashes, &mut self.entries),
+            32 => sort::<32, 40>(hashes, &mut self.entries),
+            other => unreachable!("no hash has {other} bytes"),
+        }
+    }
+
+    /// Writes the table that this rank starts with over another.
+    pub(super) fn write_table(&self, rank: u32, table: &mut Vec<u8>) {
+        table.clone_from(&self.entries);
         for entry in table.chunks_exact_mut(self.hash_bytes + COUNT_BYTES) {
             entry[self.hash_bytes + 4..].copy_from_slice(&rank.to_le_bytes());
         }
-        table
+    }
+
+    /// The bytes of memory that are kept for the next ones.
+    pub(super) fn capacity(&self) -> usize {
+        self.entries.capacity()
     }
 
     /// The entries of the view whose pages this rank holds, in order.
@@ -74,8 +84,8 @@ impl Own {
     }
 }
 
-/// Entries of all hashes, sorted; hashes have `N` bytes and entries `S`.
-fn sorted<const N: usize, const S: usize>(hashes: &[u8]) -> Vec<u8> {
+/// Writes entries of all hashes, sorted; hashes have `N` bytes and entries `S`.
+fn sort<const N: usize, const S: usize>(hashes: &[u8], bytes: &mut Vec<u8>) {
     let (hashes, _) = hashes.as_chunks::<N>();
     let bits = (hashes.len() / LOT).max(2).ilog2().min(LOT_BITS_MAX);
     let lot = |hash: &[u8; N]| (key(hash) >> (64 - bits)) as usize;
@@ -87,7 +97,7 @@ fn sorted<const N: usize, const S: usize>(hashes: &[u8]) -> Vec<u8> {
         *of_lot = end - *of_lot;
     }
     // Each lot's end starts at its beginning and moves as the lot fills.
-    let mut bytes = vec![0; hashes.len() * S];
+    bytes.resize(hashes.len() * S, 0);
     let (entries, _) = bytes.as_chunks_mut::<S>();
     for (hash, candidate) in hashes.iter().zip(0u32..) {
         let end = &mut ends[lot(hash)];
@@ -103,7 +113,6 @@ fn sorted<const N: usize, const S: usize>(hashes: &[u8]) -> Vec<u8> {
             .sort_unstable_by(|a, b| key(a).cmp(&key(b)).then_with(|| a[..N].cmp(&b[..N])));
         start = end;
     }
-    bytes
 }
 
 #[cfg(test)]
@@ -115,9 +124,12 @@ mod tests {
     fn a_view_that_names_a_wrong_holder_is_refused() {
         let mut view = Vec::new();
         put_entry(&mut view, Entry { hash: &[5; 16], frequency: 2, rank: 1 });
-        assert!(Own::new(&[5; 16], 16).held(&view, 1).is_ok());
-        assert!(Own::new(&[6; 16], 16).held(&view, 0).unwrap().is_empty());
-        assert!(Own::new(&[6; 16], 16).held(&view, 1).is_err());
+        let mut own = Own::new(16);
+        own.sort(&[5; 16]);
+        assert!(own.held(&view, 1).is_ok());
+        own.sort(&[6; 16]);
+        assert!(own.held(&view, 0).unwrap().is_empty());
+        assert!(own.held(&view, 1).is_err());
     }
 
     #[test]
@@ -131,17 +143,19 @@ mod tests {
             for (hash, last) in close.chunks_exact_mut(hash_bytes).zip((0..=255).rev()) {
                 hash[hash_bytes - 1] = last;
             }
+            let mut own = Own::new(hash_bytes);
             for hashes in [spread, close] {
                 let mut expected: Vec<_> = hashes.chunks_exact(hash_bytes).zip(0u32..).collect();
                 expected.sort_unstable();
-                let own = Own::new(&hashes, hash_bytes);
+                own.sort(&hashes);
                 let found = entries(&own.entries, hash_bytes);
                 assert!(found.eq(expected.iter().map(|(hash, candidate)| Entry {
                     hash,
                     frequency: 1,
                     rank: *candidate
                 })));
-                let table = own.table(7);
+                let mut table = vec![1; 5];
+                own.write_table(7, &mut table);
                 assert!(entries(&table, hash_bytes).all(|entry| entry.rank == 7));
                 assert_eq!(entries(&table, hash_bytes).count(), expected.len());
             }
