@@ -23,8 +23,9 @@ const WINDOW_BYTES: u64 = 2 << 20;
 const FIRST_WINDOW_BYTES: u64 = 64 << 10;
 /// The average follows the store over so many bytes.
 const MEMORY_BYTES: u64 = 8 << 20;
-/// So much is handed to a store of unknown speed before anybody waits: more than its first write.
-const UNKNOWN_BYTES_MAX: u64 = 1 << 20;
+/// So much is handed to a store of unknown speed before anybody waits: more than its first write, so
+/// that it has something to do meanwhile.
+const UNKNOWN_BYTES_MAX: u64 = 128 << 10;
 /// Longest wait for the first write.
 const FIRST_WAIT_MAX: Duration = Duration::from_millis(100);
 

@@ -184,6 +184,7 @@ fn choose(
         return None;
     }
     choosing.begin(raw.len());
+    probe.set_slow(choosing.is_slow());
     let Some(sampled) = probe.choose(raw, elem_hint) else {
         choosing.noise(raw.len());
         return None;

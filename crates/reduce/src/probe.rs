@@ -62,14 +62,18 @@ impl Probe {
         Probe {
             filters,
             by_frequency: slow || codec.is_none(),
-            // Where the codec is as quick as the probe, the probe must look at less.
-            piece_bytes: if slow { PIECE_BYTES_MAX } else { PIECE_BYTES_MAX / 2 },
+            piece_bytes: piece_bytes(slow),
             table: CompressTable::small(),
             sample: [0; SAMPLE_BYTES_MAX],
             planes: [0; SAMPLE_BYTES_MAX],
             scratch: [0; SAMPLE_BYTES_MAX],
             packed: [0; get_maximum_output_size(SAMPLE_BYTES_MAX)],
         }
+    }
+
+    /// The blocks to come are for slow codecs, or for quick ones.
+    pub(crate) fn set_slow(&mut self, slow: bool) {
+        self.piece_bytes = piece_bytes(slow);
     }
 
     /// The filter that suits this block; `None` if the sample says that nothing will be saved.
@@ -119,6 +123,11 @@ impl Probe {
         compress_into_with_table(planes, &mut self.packed, &mut self.table)
             .expect("room for the worst case")
     }
+}
+
+/// Where the codec is as quick as the probe, the probe must look at less.
+fn piece_bytes(slow: bool) -> usize {
+    if slow { PIECE_BYTES_MAX } else { PIECE_BYTES_MAX / 2 }
 }
 
 /// Simplest first: it wins a draw.

@@ -18,7 +18,8 @@ pub struct Pace {
     pub landed_bytes: u64,
     /// Bytes that were handed over and have not reached it yet.
     pub under_way_bytes: u64,
-    /// Time in which something was on its way there.
+    /// Time in which something was on its way there, until something landed the last time: the time
+    /// of what is still on its way has no bytes to go with it.
     pub busy: Duration,
 }
 
@@ -33,6 +34,8 @@ pub struct WriteMeter {
 struct State {
     under_way: usize,
     busy_since: Option<Instant>,
+    /// Of earlier times.
+    busy: Duration,
     pace: Pace,
     tally: Tally,
 }
@@ -57,6 +60,8 @@ impl WriteMeter {
         state.tally.add(bytes, took.as_nanos() as u64);
         state.pace.landed_bytes += bytes;
         state.pace.under_way_bytes = state.pace.under_way_bytes.saturating_sub(bytes);
+        let running = state.busy_since.map_or(Duration::ZERO, |since| since.elapsed());
+        state.pace.busy = state.busy + running;
         state.finish();
         drop(state);
         self.landed.notify_all();
@@ -75,9 +80,7 @@ impl WriteMeter {
 
     /// What has landed so far.
     pub fn pace(&self) -> Pace {
-        let state = self.lock();
-        let running = state.busy_since.map_or(Duration::ZERO, |since| since.elapsed());
-        Pace { busy: state.pace.busy + running, ..state.pace }
+        self.lock().pace
     }
 
     /// Waits until something has landed, nothing is under way, or the time is over.
@@ -104,7 +107,7 @@ impl State {
         if self.under_way == 0
             && let Some(since) = self.busy_since.take()
         {
-            self.pace.busy += since.elapsed();
+            self.busy += since.elapsed();
         }
     }
 }
@@ -128,6 +131,22 @@ mod tests {
         assert!(pace.busy < took, "by the clock, not by what each write took");
         assert_eq!(meter.pace(), pace, "nothing is under way");
         assert_eq!(meter.tally().total().ns, 2 * took.as_nanos() as u64);
+    }
+
+    #[test]
+    fn time_counts_when_something_lands() {
+        let meter = WriteMeter::default();
+        meter.started(10);
+        meter.started(20);
+        std::thread::sleep(Duration::from_millis(3));
+        assert_eq!(meter.pace().busy, Duration::ZERO);
+        meter.landed(10, Duration::ZERO);
+        let first = meter.pace();
+        assert!(first.busy >= Duration::from_millis(3));
+        std::thread::sleep(Duration::from_millis(3));
+        assert_eq!(meter.pace(), first, "nothing has landed meanwhile");
+        meter.landed(20, Duration::ZERO);
+        assert!(meter.pace().busy >= first.busy + Duration::from_millis(3));
     }
 
     #[test]

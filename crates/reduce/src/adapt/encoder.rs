@@ -1,6 +1,7 @@
 //! One encoder's view of the codec `auto`: it asks what to do with a block and tells what it cost.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
@@ -112,6 +113,11 @@ impl Choosing {
             self.report.raw_bytes += raw_bytes as u64;
         }
         passes
+    }
+
+    /// Whether blocks get slow codecs now: then it pays to look at them closely.
+    pub(crate) fn is_slow(&self) -> bool {
+        self.adaptive.slow.load(Ordering::Relaxed)
     }
 
     /// What to do with a block.

@@ -7,7 +7,9 @@
 //! Figures of both side by side would compare blocks, not codecs. So a class has one level, which
 //! follows the blocks that come whatever is done with them: time and share of its *reference* codec.
 //! What another codec takes and leaves of that is learned only where both had the same block. What
-//! was never compared in a class is taken from the others, and before that from a table.
+//! was never compared in a class is taken from others whose blocks are expected to shrink as much
+//! (where nearly nothing is left of a block codecs differ in other ways), and before that from a
+//! table.
 //!
 //! Invariants:
 //! - Option 0 is "as it is" in every class, and always known.
@@ -167,8 +169,8 @@ struct OfClass {
 /// What is known about all classes.
 pub(super) struct Knowledge {
     classes: Vec<OfClass>,
-    /// Of all classes.
-    pairs: [Pairs; OPTIONS],
+    /// Of all classes of blocks that are expected to shrink alike.
+    pairs: [[Pairs; OPTIONS]; SHARES],
     /// Bytes that no codec is tried on.
     noise_bytes: f64,
     all_bytes: f64,
@@ -217,7 +219,7 @@ impl Knowledge {
     pub(super) fn compare(&mut self, class: usize, option: usize, pair: Pair) {
         self.classes[class].pairs[option].add(pair);
         if class != SKEWED {
-            self.pairs[option].add(pair);
+            self.pairs[class % SHARES][option].add(pair);
         }
     }
 
@@ -269,9 +271,9 @@ impl Knowledge {
         come.map(class).chain([noise]).collect()
     }
 
-    /// Whether an option was ever tried on any class.
-    pub(super) fn is_known_elsewhere(&self, option: usize) -> bool {
-        self.pairs[option].count > 0.0
+    /// Whether an option was ever tried on a class like this one.
+    pub(super) fn is_known_of_others(&self, class: usize, option: usize) -> bool {
+        class != SKEWED && self.pairs[class % SHARES][option].count > 0.0
     }
 
     /// Whether an option was ever tried on a class.
@@ -311,7 +313,7 @@ impl Knowledge {
             // The others are compared with another reference.
             return of_class.factor(guess);
         }
-        of_class.factor(self.pairs[option].factor(guess))
+        of_class.factor(self.pairs[class % SHARES][option].factor(guess))
     }
 }
 
@@ -369,6 +371,12 @@ mod tests {
         let other = class(&knowledge, 7).options[ZSTD];
         assert!((other.zip_s / 6e-9 - 1.0).abs() < 0.15 && (other.share / 0.3 - 1.0).abs() < 0.15);
         assert!(!knowledge.is_known(7, ZSTD) && knowledge.is_known(3, ZSTD));
+        assert!(knowledge.is_known_of_others(7, ZSTD));
+        // Blocks that shrink to nearly nothing are another matter.
+        knowledge.learn(4, LZ4, &seen(0.01, 0.2));
+        let guessed = class(&knowledge, 4).options[ZSTD];
+        assert!(!knowledge.is_known_of_others(4, ZSTD));
+        assert!(near(guessed.share, 0.01 * LADDER[ZSTD].2), "{guessed:?}");
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub(crate) use encoder::Choosing;
 use encoder::Report;
 use knowledge::{CLASSES, Knowledge, OPTIONS, reference};
 pub use plan::Rates;
-use plan::{Class, Plan};
+use plan::{Class, Cost, Plan};
 
 /// A plan is made anew after so many raw bytes: soon while little is known, then seldom, for it takes
 /// as long as compressing some pages.
@@ -63,6 +63,9 @@ const COLLECT_S_FIRST: f64 = 0.2e-9;
 /// A class with less of all bytes than this is not compared on, and does not keep others from being
 /// passed on unseen.
 const WEIGHT_MIN: f64 = 0.01;
+/// Blocks are looked at closely while so much of all bytes gets this option or a slower one.
+const SLOW: usize = 2;
+const SLOW_PART: f64 = 0.1;
 /// While everything is passed on as it is, one block of so many is looked at.
 const LOOK_BLOCKS: u32 = 8;
 
@@ -71,6 +74,8 @@ pub struct Adaptive {
     /// Whether the plan stores all there is as it is.
     passes: AtomicBool,
     passed: AtomicU32,
+    /// Whether the plan has slow codecs for many blocks.
+    slow: AtomicBool,
     /// How often the plan has changed.
     version: AtomicU32,
     plan: Mutex<Arc<Plan>>,
@@ -122,6 +127,7 @@ impl Adaptive {
         Self {
             passes: AtomicBool::new(false),
             passed: AtomicU32::new(0),
+            slow: AtomicBool::new(false),
             version: AtomicU32::new(0),
             plan: Mutex::new(Arc::new(Plan::fixed(references()))),
             backlog_bytes: AtomicU64::new(0),
@@ -262,31 +268,37 @@ impl Adaptive {
         let backlog_bytes = rates.backlog_bytes.unwrap_or(0.0);
         let passes = weighty(&classes).all(|class| plan.options(class.at, backlog_bytes) == [0, 0]);
         self.passes.store(passes, Ordering::Relaxed);
-        self.plan_trial(state, &classes, &plan, backlog_bytes);
+        let is_slow = |class: &&Class| plan.options(class.at, backlog_bytes)[0] >= SLOW;
+        let slow_part: f64 = weighty(&classes).filter(is_slow).map(|class| class.weight).sum();
+        self.slow.store(slow_part >= SLOW_PART, Ordering::Relaxed);
+        self.plan_trial(state, &classes, &plan, rates);
         *lock(&self.plan) = plan;
         self.version.fetch_add(1, Ordering::Release);
     }
 
     /// Has codecs compared on one block, if there is time for it.
-    fn plan_trial(&self, state: &mut State, classes: &[Class], plan: &Plan, backlog_bytes: f64) {
+    fn plan_trial(&self, state: &mut State, classes: &[Class], plan: &Plan, rates: &Rates) {
         if self.trial.swap(NO_TRIAL, Ordering::Relaxed) != NO_TRIAL {
             // Its class did not come again.
             state.trial_s += state.due_s;
         }
+        let backlog_bytes = rates.backlog_bytes.unwrap_or(0.0);
         let near = weighty(classes).flat_map(|class| near(class, plan, backlog_bytes));
-        let all: Vec<(&Class, usize)> = near.collect();
-        let guessed =
-            |(class, option): &&(&Class, usize)| !state.knowledge.is_known(class.at, *option);
-        let by_weight =
-            |a: &&(&Class, usize), b: &&(&Class, usize)| a.0.weight.total_cmp(&b.0.weight);
-        // What is only guessed, where the most bytes are, and what is used before what lies next to
-        // it; then all once more in turn.
-        let (tried, times) = match all.iter().rev().filter(guessed).max_by(by_weight) {
-            Some(tried) if state.knowledge.is_known_elsewhere(tried.1) => (Some(tried), ALSO),
+        let all: Vec<Near<'_>> = near.collect();
+        let guessed = |near: &&Near<'_>| !state.knowledge.is_known(near.class.at, near.option);
+        let by_use = |a: &&Near<'_>, b: &&Near<'_>| {
+            a.is_used.cmp(&b.is_used).then_with(|| a.part_s(rates).total_cmp(&b.part_s(rates)))
+        };
+        // What is used and only guessed, where the most time goes, the harder one first; then what
+        // lies next to it; then all once more in turn.
+        let (tried, times) = match all.iter().rev().filter(guessed).max_by(by_use) {
+            Some(tried) if state.knowledge.is_known_of_others(tried.class.at, tried.option) => {
+                (Some(tried), ALSO)
+            }
             Some(tried) => (Some(tried), 1.0),
             None => (all.get(state.plans as usize % all.len().max(1)), AGAIN),
         };
-        let Some((class, option)) = tried else { return };
+        let Some(Near { class, option, .. }) = tried else { return };
         let zip_s = class.options[*option].zip_s + class.options[reference(class.at)].zip_s;
         let takes_s = times * BLOCK_BYTES * zip_s;
         if takes_s <= state.trial_s {
@@ -330,19 +342,32 @@ fn weighty(classes: &[Class]) -> impl Iterator<Item = &Class> {
 }
 
 /// What the plan does with a class, or may do next.
-fn near<'a>(
+struct Near<'a> {
     class: &'a Class,
-    plan: &Plan,
-    backlog_bytes: f64,
-) -> impl Iterator<Item = (&'a Class, usize)> {
+    option: usize,
+    is_used: bool,
+    /// The lighter of those that are used.
+    light: usize,
+}
+
+impl Near<'_> {
+    /// What the class takes of the time for a raw byte.
+    fn part_s(&self, rates: &Rates) -> f64 {
+        let Cost { zip_s, share } = self.class.options[self.light];
+        self.class.weight * (zip_s / rates.threads as f64 + share * rates.store_s)
+    }
+}
+
+fn near<'a>(class: &'a Class, plan: &Plan, backlog_bytes: f64) -> impl Iterator<Item = Near<'a>> {
     let [light, heavy] = plan.options(class.at, backlog_bytes);
-    let near = [heavy, light, heavy + 1, light.wrapping_sub(1)];
-    let is_open = move |near: &usize| match *near {
+    let near = [(heavy, true), (light, true), (heavy + 1, false), (light.wrapping_sub(1), false)];
+    let is_open = move |(near, _): &(usize, bool)| match *near {
         // It is seen wherever it is used.
         near if near == reference(class.at) => heavy == 0,
         near => (1..OPTIONS).contains(&near),
     };
-    near.into_iter().filter(is_open).map(move |near| (class, near))
+    let near = near.into_iter().filter(is_open);
+    near.map(move |(option, is_used)| Near { class, option, is_used, light })
 }
 
 #[cfg(test)]
@@ -423,6 +448,48 @@ mod tests {
         adaptive.storing(Some(1e-6), None);
         let codecs: Vec<CodecKind> = (0..100).map(|_| encoder.encode(&text, 0).codec).collect();
         assert_eq!(codecs[99], CodecKind::Zstd);
+    }
+
+    #[test]
+    fn blocks_for_slow_codecs_are_looked_at_closely() {
+        let text = text();
+        for (store_mbps, is_slow) in [(1.0, true), (1e9, false)] {
+            let adaptive = Arc::new(Adaptive::new(2, 2, false));
+            adaptive.storing(Some(1e-6 / store_mbps), None);
+            let mut encoder =
+                BlockEncoder::adaptive(Arc::clone(&adaptive), FilterChoice::Auto, BLOCK);
+            (0..50).for_each(|_| drop(encoder.encode(&text, 0).bytes.len()));
+            assert_eq!(adaptive.slow.load(Ordering::Relaxed), is_slow, "{store_mbps} MB/s");
+        }
+    }
+
+    #[test]
+    fn what_is_used_is_compared_before_what_lies_next_to_it() {
+        // A class of many bytes that takes no time, and one of few bytes that takes most of it.
+        let cost = |zip_ns: f64, share: f64| Cost { zip_s: zip_ns * 1e-9, share };
+        let options = |share: f64| {
+            (0..OPTIONS).map(|at| cost(at as f64, share / (at + 1) as f64)).collect::<Vec<_>>()
+        };
+        let classes = [
+            Class { at: 0, weight: 0.7, options: options(0.02) },
+            Class { at: 3, weight: 0.3, options: options(1.0) },
+        ];
+        let adaptive = Adaptive::new(2, 2, false);
+        let rates = Rates { store_s: 1e-8, ..adaptive.rates() };
+        let mut plan = references();
+        (plan[0], plan[3]) = (2, 3);
+        let plan = Plan::fixed(plan);
+        let state = &mut *lock(&adaptive.state);
+        let mut tried = Vec::new();
+        for _ in 0..4 {
+            state.trial_s = 1.0;
+            adaptive.plan_trial(state, &classes, &plan, &rates);
+            let trial = adaptive.trial.swap(NO_TRIAL, Ordering::Relaxed);
+            let (class, option) = (usize::from(trial >> 8), usize::from(trial & 0xFF));
+            state.knowledge.compare(class, option, knowledge::Pair::new((1.0, 1), (1.0, 1)));
+            tried.push((class, option));
+        }
+        assert_eq!(tried, [(3, 3), (0, 2), (3, 4), (3, 2)]);
     }
 
     /// A device that halves every block in no time.
