@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 
-use super::knowledge::{OPTIONS, Pair, Seen, class_of, ladder, reference};
+use super::knowledge::{OPTIONS, Seen, class_of, ladder, reference};
+use super::pairs::Pair;
 use super::plan::Plan;
 use super::{Adaptive, Place};
 use crate::codec::{Codec, codec};
@@ -127,7 +128,7 @@ impl Choosing {
         }
         let class = class_of(sampled);
         let option = self.adaptive.option(&self.plan, class);
-        match self.adaptive.take_trial(class) {
+        match self.adaptive.due.take(class) {
             // There is nothing to compare it with: it is what others are compared with.
             Some(trial) if trial == reference(class) => {
                 Choice { class, option: option.max(trial), trial: None }

@@ -16,6 +16,7 @@
 
 use standfast_format::FilterKind;
 
+use super::pairs::{Factor, Pair, Pairs};
 use super::plan::{Class, Cost};
 use crate::codec::CodecSpec;
 use crate::probe::Sampled;
@@ -74,77 +75,6 @@ pub(super) struct Seen {
     pub(super) timed_bytes: u64,
     /// What the sample promised, times the raw bytes.
     pub(super) promised_bytes: f64,
-}
-
-/// What an option and the reference made of the same block.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Pair {
-    own: Effort,
-    reference: Effort,
-}
-
-impl Pair {
-    /// Seconds and bytes of an option, and those of the reference.
-    pub(super) fn new(own: (f64, usize), reference: (f64, usize)) -> Self {
-        let effort = |(zip_s, len): (f64, usize)| Effort { zip_s, bytes: len as f64 };
-        Self { own: effort(own), reference: effort(reference) }
-    }
-}
-
-/// What compressing took and left.
-#[derive(Clone, Copy, Debug, Default)]
-struct Effort {
-    zip_s: f64,
-    bytes: f64,
-}
-
-/// What an option takes and leaves, by what the reference does.
-#[derive(Clone, Copy, Debug)]
-struct Factor {
-    zip: f64,
-    share: f64,
-}
-
-impl Factor {
-    const ONE: Self = Self { zip: 1.0, share: 1.0 };
-}
-
-/// Pairs so far, added up: a block of which little is left says little about what is stored.
-#[derive(Clone, Copy, Debug, Default)]
-struct Pairs {
-    own: Effort,
-    reference: Effort,
-    count: f64,
-}
-
-/// No more pairs than these count: what comes now is worth more than what was.
-const PAIRS_MAX: f64 = 6.0;
-/// What others say counts as so many pairs.
-const OTHERS: f64 = 0.5;
-
-impl Pairs {
-    fn add(&mut self, pair: Pair) {
-        let keep = (PAIRS_MAX - 1.0).min(self.count) / self.count.max(1.0);
-        let add = |sum: Effort, one: Effort| Effort {
-            zip_s: sum.zip_s * keep + one.zip_s,
-            bytes: sum.bytes * keep + one.bytes,
-        };
-        self.own = add(self.own, pair.own);
-        self.reference = add(self.reference, pair.reference);
-        self.count = self.count * keep + 1.0;
-    }
-
-    /// What they say, with something that others say.
-    fn factor(&self, others: Factor) -> Factor {
-        let with = |own: f64, reference: f64, other: f64| match reference > 0.0 {
-            true => (own / reference * self.count + other * OTHERS) / (self.count + OTHERS),
-            false => other,
-        };
-        Factor {
-            zip: with(self.own.zip_s, self.reference.zip_s, others.zip),
-            share: with(self.own.bytes, self.reference.bytes, others.share),
-        }
-    }
 }
 
 /// Averages follow the data with these many bytes: lengths, and times, which are noisy.
@@ -273,7 +203,7 @@ impl Knowledge {
 
     /// Whether an option was ever tried on a class like this one.
     pub(super) fn is_known_of_others(&self, class: usize, option: usize) -> bool {
-        class != SKEWED && self.pairs[class % SHARES][option].count > 0.0
+        class != SKEWED && self.pairs[class % SHARES][option].is_known()
     }
 
     /// Whether an option was ever tried on a class.
@@ -282,7 +212,7 @@ impl Knowledge {
         match option {
             0 => true,
             option if option == reference(class) => of_class.times > 0.0,
-            option => of_class.pairs[option].count > 0.0,
+            option => of_class.pairs[option].is_known(),
         }
     }
 

@@ -20,37 +20,28 @@
 mod elsewhere;
 mod encoder;
 mod knowledge;
+mod pairs;
 mod plan;
+mod rates;
+mod trials;
 
-use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use elsewhere::Elsewhere;
 pub(crate) use elsewhere::Place;
 pub(crate) use encoder::Choosing;
 use encoder::Report;
-use knowledge::{CLASSES, Knowledge, OPTIONS, reference};
-pub use plan::Rates;
-use plan::{Class, Cost, Plan};
+use knowledge::{CLASSES, Knowledge, reference};
+use plan::{Class, Plan};
+pub use rates::Rates;
+use trials::{Due, Trials, weighty};
 
 /// A plan is made anew after so many raw bytes: soon while little is known, then seldom, for it takes
 /// as long as compressing some pages.
 const PLAN_BYTES: (u64, u64) = (1 << 20, 2 << 20);
 /// How many plans are made soon.
 const SOON: u32 = 8;
-/// Comparing codecs may take so much of the encoders' time, and so many seconds at first, when nothing
-/// is known; so many seconds are saved up at most.
-const TRIAL_SHARE: f64 = 0.01;
-const TRIAL_FIRST_S: f64 = 3e-3;
-const TRIAL_S_MAX: f64 = 20e-3;
-/// What is known is compared once more, for data change, where so many times the time is left; and what
-/// is known of other classes, where so many times.
-const AGAIN: f64 = 4.0;
-const ALSO: f64 = 2.0;
-/// The usual length of a block, to tell what a trial will cost.
-const BLOCK_BYTES: f64 = 131_072.0;
-/// No trial is to be made.
-const NO_TRIAL: u16 = u16::MAX;
 /// Of what is remembered of the time that encoders took, so much stays with each report.
 const REMEMBER: f64 = 0.98;
 /// Bounds of how much longer encoders take than their processor time.
@@ -60,9 +51,6 @@ const STORE_S_FIRST: f64 = 1e-9;
 /// What collecting takes for a byte until it is known.
 const COLLECT_S_FIRST: f64 = 0.2e-9;
 
-/// A class with less of all bytes than this is not compared on, and does not keep others from being
-/// passed on unseen.
-const WEIGHT_MIN: f64 = 0.01;
 /// Blocks are looked at closely while so much of all bytes gets this option or a slower one.
 const SLOW: usize = 2;
 const SLOW_PART: f64 = 0.1;
@@ -81,8 +69,8 @@ pub struct Adaptive {
     plan: Mutex<Arc<Plan>>,
     /// Stored bytes on their way.
     backlog_bytes: AtomicU64,
-    /// What the next block of a class is to try: the class times 256, and the option.
-    trial: AtomicU16,
+    /// What the next block of a class is to try.
+    due: Due,
     /// Blocks of each class.
     turns: [AtomicU32; CLASSES],
     told: Mutex<Told>,
@@ -102,9 +90,7 @@ struct State {
     knowledge: Knowledge,
     plans: u32,
     unplanned_bytes: u64,
-    /// Seconds that trials may take now, and what the one that is due takes of them.
-    trial_s: f64,
-    due_s: f64,
+    trials: Trials,
     wall_s: f64,
     busy_s: f64,
 }
@@ -131,15 +117,14 @@ impl Adaptive {
             version: AtomicU32::new(0),
             plan: Mutex::new(Arc::new(Plan::fixed(references()))),
             backlog_bytes: AtomicU64::new(0),
-            trial: AtomicU16::new(NO_TRIAL),
+            due: Due::nothing(),
             turns: std::array::from_fn(|_| AtomicU32::new(0)),
             told: Mutex::new(Told { rates, collectors: 0 }),
             state: Mutex::new(State {
                 knowledge: Knowledge::new(),
                 plans: 0,
                 unplanned_bytes: 0,
-                trial_s: TRIAL_FIRST_S,
-                due_s: 0.0,
+                trials: Trials::new(),
                 wall_s: 0.0,
                 busy_s: 0.0,
             }),
@@ -211,17 +196,6 @@ impl Adaptive {
         plan.option(class, backlog_bytes as f64, turn)
     }
 
-    /// What to compare on a block of a class, if it is due.
-    fn take_trial(&self, class: usize) -> Option<usize> {
-        let trial = self.trial.load(Ordering::Relaxed);
-        if usize::from(trial >> 8) != class {
-            return None;
-        }
-        let taken =
-            self.trial.compare_exchange(trial, NO_TRIAL, Ordering::Relaxed, Ordering::Relaxed);
-        taken.ok().map(|trial| usize::from(trial & 0xFF))
-    }
-
     /// Takes in what an encoder has learned, unless another one is just telling: then next time.
     fn learn(&self, report: &mut Report) {
         let mut state = match self.state.try_lock() {
@@ -240,7 +214,7 @@ impl Adaptive {
             state.knowledge.noise(report.noise_bytes);
         }
         state.knowledge.beside(report.beside_s, report.beside_bytes);
-        state.trial_s = (state.trial_s + TRIAL_SHARE * report.busy_s).min(TRIAL_S_MAX);
+        state.trials.earn(report.busy_s);
         let rates = self.slowed(&mut state, report.wall_s, report.busy_s);
         state.unplanned_bytes += report.raw_bytes;
         let due = if state.plans < SOON { PLAN_BYTES.0 } else { PLAN_BYTES.1 };
@@ -271,41 +245,15 @@ impl Adaptive {
         let is_slow = |class: &&Class| plan.options(class.at, backlog_bytes)[0] >= SLOW;
         let slow_part: f64 = weighty(&classes).filter(is_slow).map(|class| class.weight).sum();
         self.slow.store(slow_part >= SLOW_PART, Ordering::Relaxed);
-        self.plan_trial(state, &classes, &plan, rates);
+        if self.due.take_any().is_some() {
+            // Its class did not come again.
+            state.trials.take_back();
+        }
+        let turn = state.plans as usize;
+        let next = state.trials.next(&state.knowledge, &classes, &plan, rates, turn);
+        self.due.set(next);
         *lock(&self.plan) = plan;
         self.version.fetch_add(1, Ordering::Release);
-    }
-
-    /// Has codecs compared on one block, if there is time for it.
-    fn plan_trial(&self, state: &mut State, classes: &[Class], plan: &Plan, rates: &Rates) {
-        if self.trial.swap(NO_TRIAL, Ordering::Relaxed) != NO_TRIAL {
-            // Its class did not come again.
-            state.trial_s += state.due_s;
-        }
-        let backlog_bytes = rates.backlog_bytes.unwrap_or(0.0);
-        let near = weighty(classes).flat_map(|class| near(class, plan, backlog_bytes));
-        let all: Vec<Near<'_>> = near.collect();
-        let guessed = |near: &&Near<'_>| !state.knowledge.is_known(near.class.at, near.option);
-        let by_use = |a: &&Near<'_>, b: &&Near<'_>| {
-            a.is_used.cmp(&b.is_used).then_with(|| a.part_s(rates).total_cmp(&b.part_s(rates)))
-        };
-        // What is used and only guessed, where the most time goes, the harder one first; then what
-        // lies next to it; then all once more in turn.
-        let (tried, times) = match all.iter().rev().filter(guessed).max_by(by_use) {
-            Some(tried) if state.knowledge.is_known_of_others(tried.class.at, tried.option) => {
-                (Some(tried), ALSO)
-            }
-            Some(tried) => (Some(tried), 1.0),
-            None => (all.get(state.plans as usize % all.len().max(1)), AGAIN),
-        };
-        let Some(Near { class, option, .. }) = tried else { return };
-        let zip_s = class.options[*option].zip_s + class.options[reference(class.at)].zip_s;
-        let takes_s = times * BLOCK_BYTES * zip_s;
-        if takes_s <= state.trial_s {
-            state.trial_s -= takes_s;
-            state.due_s = takes_s;
-            self.trial.store((class.at as u16) << 8 | *option as u16, Ordering::Relaxed);
-        }
     }
 
     /// Where a block is encoded, if there is a device for it; what goes there is to come back.
@@ -334,40 +282,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 fn references() -> Vec<u8> {
     // The last is for bytes that are only passed on.
     (0..CLASSES).map(|class| reference(class) as u8).chain([0]).collect()
-}
-
-/// The classes that matter, without the bytes that are only passed on.
-fn weighty(classes: &[Class]) -> impl Iterator<Item = &Class> {
-    classes.iter().filter(|class| class.at < CLASSES && class.weight >= WEIGHT_MIN)
-}
-
-/// What the plan does with a class, or may do next.
-struct Near<'a> {
-    class: &'a Class,
-    option: usize,
-    is_used: bool,
-    /// The lighter of those that are used.
-    light: usize,
-}
-
-impl Near<'_> {
-    /// What the class takes of the time for a raw byte.
-    fn part_s(&self, rates: &Rates) -> f64 {
-        let Cost { zip_s, share } = self.class.options[self.light];
-        self.class.weight * (zip_s / rates.threads as f64 + share * rates.store_s)
-    }
-}
-
-fn near<'a>(class: &'a Class, plan: &Plan, backlog_bytes: f64) -> impl Iterator<Item = Near<'a>> {
-    let [light, heavy] = plan.options(class.at, backlog_bytes);
-    let near = [(heavy, true), (light, true), (heavy + 1, false), (light.wrapping_sub(1), false)];
-    let is_open = move |(near, _): &(usize, bool)| match *near {
-        // It is seen wherever it is used.
-        near if near == reference(class.at) => heavy == 0,
-        near => (1..OPTIONS).contains(&near),
-    };
-    let near = near.into_iter().filter(is_open);
-    near.map(move |(option, is_used)| Near { class, option, is_used, light })
 }
 
 #[cfg(test)]
@@ -458,38 +372,11 @@ mod tests {
             adaptive.storing(Some(1e-6 / store_mbps), None);
             let mut encoder =
                 BlockEncoder::adaptive(Arc::clone(&adaptive), FilterChoice::Auto, BLOCK);
-            (0..50).for_each(|_| drop(encoder.encode(&text, 0).bytes.len()));
+            for _ in 0..50 {
+                encoder.encode(&text, 0);
+            }
             assert_eq!(adaptive.slow.load(Ordering::Relaxed), is_slow, "{store_mbps} MB/s");
         }
-    }
-
-    #[test]
-    fn what_is_used_is_compared_before_what_lies_next_to_it() {
-        // A class of many bytes that takes no time, and one of few bytes that takes most of it.
-        let cost = |zip_ns: f64, share: f64| Cost { zip_s: zip_ns * 1e-9, share };
-        let options = |share: f64| {
-            (0..OPTIONS).map(|at| cost(at as f64, share / (at + 1) as f64)).collect::<Vec<_>>()
-        };
-        let classes = [
-            Class { at: 0, weight: 0.7, options: options(0.02) },
-            Class { at: 3, weight: 0.3, options: options(1.0) },
-        ];
-        let adaptive = Adaptive::new(2, 2, false);
-        let rates = Rates { store_s: 1e-8, ..adaptive.rates() };
-        let mut plan = references();
-        (plan[0], plan[3]) = (2, 3);
-        let plan = Plan::fixed(plan);
-        let state = &mut *lock(&adaptive.state);
-        let mut tried = Vec::new();
-        for _ in 0..4 {
-            state.trial_s = 1.0;
-            adaptive.plan_trial(state, &classes, &plan, &rates);
-            let trial = adaptive.trial.swap(NO_TRIAL, Ordering::Relaxed);
-            let (class, option) = (usize::from(trial >> 8), usize::from(trial & 0xFF));
-            state.knowledge.compare(class, option, knowledge::Pair::new((1.0, 1), (1.0, 1)));
-            tried.push((class, option));
-        }
-        assert_eq!(tried, [(3, 3), (0, 2), (3, 4), (3, 2)]);
     }
 
     /// A device that halves every block in no time.

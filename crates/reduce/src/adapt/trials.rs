@@ -1,0 +1,201 @@
+//! Trials: which codec is compared next with the one that a class is judged by, on one block.
+//!
+//! Data: the plan and what is only guessed -> [`Trials`] -> [`Due`] -> the encoder that meets such a
+//! block next compresses it by both.
+//!
+//! Invariants:
+//! - Comparing takes a small part of the encoders' time, but for a few milliseconds at first.
+
+use std::sync::atomic::{AtomicU16, Ordering};
+
+use super::knowledge::{CLASSES, Knowledge, OPTIONS, reference};
+use super::plan::{Class, Cost, Plan};
+use super::rates::Rates;
+
+/// Comparing codecs may take so much of the encoders' time, and so many seconds at first, when nothing
+/// is known; so many seconds are saved up at most.
+const TRIAL_SHARE: f64 = 0.01;
+const TRIAL_FIRST_S: f64 = 3e-3;
+const TRIAL_S_MAX: f64 = 20e-3;
+/// What is known is compared once more, for data change, where so many times the time is left; and what
+/// is known of other classes, where so many times.
+const AGAIN: f64 = 4.0;
+const ALSO: f64 = 2.0;
+/// The usual length of a block, to tell what a trial will cost.
+const BLOCK_BYTES: f64 = 131_072.0;
+/// A class with less of all bytes than this is not compared on, and does not keep others from being
+/// passed on unseen.
+const WEIGHT_MIN: f64 = 0.01;
+
+/// The classes that matter, without the bytes that are only passed on.
+pub(super) fn weighty(classes: &[Class]) -> impl Iterator<Item = &Class> {
+    classes.iter().filter(|class| class.at < CLASSES && class.weight >= WEIGHT_MIN)
+}
+
+/// What the next block of a class is to try, for whoever meets it first.
+pub(super) struct Due(AtomicU16);
+
+impl Due {
+    const NOTHING: u16 = u16::MAX;
+
+    pub(super) fn nothing() -> Self {
+        Self(AtomicU16::new(Self::NOTHING))
+    }
+
+    /// Puts up a class and an option.
+    pub(super) fn set(&self, trial: Option<(usize, usize)>) {
+        let trial = trial.map_or(Self::NOTHING, |(class, option)| (class << 8 | option) as u16);
+        self.0.store(trial, Ordering::Relaxed);
+    }
+
+    /// Takes the option away if it is for this class.
+    pub(super) fn take(&self, class: usize) -> Option<usize> {
+        let trial = self.0.load(Ordering::Relaxed);
+        if trial == Self::NOTHING || usize::from(trial >> 8) != class {
+            return None;
+        }
+        let relaxed = Ordering::Relaxed;
+        let taken = self.0.compare_exchange(trial, Self::NOTHING, relaxed, relaxed);
+        taken.ok().map(|trial| usize::from(trial & 0xFF))
+    }
+
+    /// Takes away whatever it is.
+    pub(super) fn take_any(&self) -> Option<(usize, usize)> {
+        let trial = self.0.swap(Self::NOTHING, Ordering::Relaxed);
+        (trial != Self::NOTHING).then_some((usize::from(trial >> 8), usize::from(trial & 0xFF)))
+    }
+}
+
+/// The time that there is for trials.
+pub(super) struct Trials {
+    left_s: f64,
+    /// What the last one was expected to take.
+    due_s: f64,
+}
+
+impl Trials {
+    pub(super) fn new() -> Self {
+        Self { left_s: TRIAL_FIRST_S, due_s: 0.0 }
+    }
+
+    /// Encoders have worked so long.
+    pub(super) fn earn(&mut self, busy_s: f64) {
+        self.left_s = (self.left_s + TRIAL_SHARE * busy_s).min(TRIAL_S_MAX);
+    }
+
+    /// The last one was not made.
+    pub(super) fn take_back(&mut self) {
+        self.left_s += self.due_s;
+    }
+
+    /// The class and the option to try next, if there is time for it.
+    pub(super) fn next(
+        &mut self,
+        knowledge: &Knowledge,
+        classes: &[Class],
+        plan: &Plan,
+        rates: &Rates,
+        turn: usize,
+    ) -> Option<(usize, usize)> {
+        let backlog_bytes = rates.backlog_bytes.unwrap_or(0.0);
+        let near = weighty(classes).flat_map(|class| near(class, plan, backlog_bytes));
+        let all: Vec<Near<'_>> = near.collect();
+        let guessed = |near: &&Near<'_>| !knowledge.is_known(near.class.at, near.option);
+        let by_use = |a: &&Near<'_>, b: &&Near<'_>| {
+            a.is_used.cmp(&b.is_used).then_with(|| a.part_s(rates).total_cmp(&b.part_s(rates)))
+        };
+        // What is used and only guessed, where the most time goes, the harder one first; then what
+        // lies next to it; then all once more in turn.
+        let (Near { class, option, .. }, times) =
+            match all.iter().rev().filter(guessed).max_by(by_use) {
+                Some(tried) if knowledge.is_known_of_others(tried.class.at, tried.option) => {
+                    (tried, ALSO)
+                }
+                Some(tried) => (tried, 1.0),
+                None => (all.get(turn % all.len().max(1))?, AGAIN),
+            };
+        let zip_s = class.options[*option].zip_s + class.options[reference(class.at)].zip_s;
+        let takes_s = times * BLOCK_BYTES * zip_s;
+        if takes_s > self.left_s {
+            return None;
+        }
+        self.left_s -= takes_s;
+        self.due_s = takes_s;
+        Some((class.at, *option))
+    }
+}
+
+/// What the plan does with a class, or may do next.
+struct Near<'a> {
+    class: &'a Class,
+    option: usize,
+    is_used: bool,
+    /// The lighter of those that are used.
+    light: usize,
+}
+
+impl Near<'_> {
+    /// What the class takes of the time for a raw byte.
+    fn part_s(&self, rates: &Rates) -> f64 {
+        let Cost { zip_s, share } = self.class.options[self.light];
+        self.class.weight * (zip_s / rates.threads as f64 + share * rates.store_s)
+    }
+}
+
+fn near<'a>(class: &'a Class, plan: &Plan, backlog_bytes: f64) -> impl Iterator<Item = Near<'a>> {
+    let [light, heavy] = plan.options(class.at, backlog_bytes);
+    let near = [(heavy, true), (light, true), (heavy + 1, false), (light.wrapping_sub(1), false)];
+    let is_open = move |(near, _): &(usize, bool)| match *near {
+        // It is seen wherever it is used.
+        near if near == reference(class.at) => heavy == 0,
+        near => (1..OPTIONS).contains(&near),
+    };
+    let near = near.into_iter().filter(is_open);
+    near.map(move |(option, is_used)| Near { class, option, is_used, light })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Adaptive, pairs::Pair, references};
+    use super::*;
+
+    #[test]
+    fn what_is_used_is_compared_before_what_lies_next_to_it() {
+        // A class of many bytes that takes no time, and one of few bytes that takes most of it.
+        let cost = |zip_ns: f64, share: f64| Cost { zip_s: zip_ns * 1e-9, share };
+        let options = |share: f64| {
+            (0..OPTIONS).map(|at| cost(at as f64, share / (at + 1) as f64)).collect::<Vec<_>>()
+        };
+        let classes = [
+            Class { at: 0, weight: 0.7, options: options(0.02) },
+            Class { at: 3, weight: 0.3, options: options(1.0) },
+        ];
+        let rates = Rates { store_s: 1e-8, ..Adaptive::new(2, 2, false).rates() };
+        let mut plan = references();
+        (plan[0], plan[3]) = (2, 3);
+        let plan = Plan::fixed(plan);
+        let mut knowledge = Knowledge::new();
+        let mut next = |left_s: f64| {
+            let mut trials = Trials { left_s, due_s: 0.0 };
+            let (class, option) = trials.next(&knowledge, &classes, &plan, &rates, 0)?;
+            assert!(trials.left_s < left_s, "it takes time");
+            knowledge.compare(class, option, Pair::new((1.0, 1), (1.0, 1)));
+            Some((class, option))
+        };
+        assert_eq!(next(1e-9), None, "no time for any");
+        let tried: Vec<_> = (0..4).map_while(|_| next(1.0)).collect();
+        assert_eq!(tried, [(3, 3), (0, 2), (3, 4), (3, 2)]);
+    }
+
+    #[test]
+    fn a_trial_is_taken_once_and_by_its_class() {
+        let due = Due::nothing();
+        assert_eq!((due.take(255), due.take_any()), (None, None));
+        due.set(Some((3, 4)));
+        assert_eq!((due.take(2), due.take(3), due.take(3)), (None, Some(4), None));
+        due.set(Some((1, 2)));
+        assert_eq!((due.take_any(), due.take(1)), (Some((1, 2)), None));
+        due.set(None);
+        assert_eq!(due.take_any(), None);
+    }
+}
