@@ -7,8 +7,9 @@ use standfast_pack::Pipeline;
 use standfast_reduce::{CodecChoice, CodecSpec};
 
 use super::BLOCK_BYTES;
+use super::alone::{Alone, Order};
 use super::data::{self, Data};
-use super::trial::{Alone, BesideZip, Device, Order, Rounds, Trial, beside_zip, race};
+use super::trial::{BesideZip, Device, Rounds, Trial, beside_zip, race};
 
 const LETTER: &str = "D";
 /// What a fixed choice may be.

@@ -5,6 +5,7 @@
 //! other, T_P all at once), from the times of the stages alone. Where there is a GPU, mode `gpu` is
 //! compared too.
 
+mod alone;
 pub(crate) mod bars;
 pub(crate) mod data;
 mod limited;

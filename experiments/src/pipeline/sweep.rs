@@ -11,9 +11,10 @@ use standfast_model::plot::{Axis, Body, Chart, Line};
 use standfast_pack::Pipeline;
 use standfast_reduce::{CodecChoice, CodecSpec};
 
+use super::alone::{Alone, alone_on_gpu};
 use super::data::Data;
 use super::program::Program;
-use super::trial::{Alone, Device, Outcome, Rounds, Trial, alone_on_gpu, together};
+use super::trial::{Device, Outcome, Rounds, Trial, together};
 use super::{Args, BLOCK_BYTES, NAME};
 
 /// One measured combination.
