@@ -69,7 +69,8 @@ impl Order {
     }
 }
 
-/// As [`Alone::measure`] with the device: as many threads as keep it busy hand it blocks, and nothing is stored.
+/// As [`Alone::measure`] with the device: as many threads as keep it busy hand it blocks, and
+/// nothing is stored.
 pub(super) fn alone_on_gpu(
     data: &[u8],
     elem: u8,
