@@ -7,6 +7,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::dir::LockFile;
 use crate::error::{Error, Result};
 use crate::meter::WriteMeter;
 
@@ -163,13 +164,13 @@ impl fmt::Display for Lock {
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct LockGuard {
     lock: Lock,
-    _held: Box<dyn Any + Send + Sync>,
+    held: Box<dyn Any + Send + Sync>,
 }
 
 impl LockGuard {
     /// Wraps whatever releases the lock when dropped. For backends.
     pub fn new(lock: Lock, held: impl Any + Send + Sync) -> Self {
-        LockGuard { lock, _held: Box::new(held) }
+        LockGuard { lock, held: Box::new(held) }
     }
 
     /// The lock that is held.
@@ -177,10 +178,11 @@ impl LockGuard {
         self.lock
     }
 
-    /// The file behind it, where there is one. Whoever is handed a copy of its descriptor holds
-    /// the lock too: it is released when the last copy is closed.
+    /// The file behind it, where there is one, for another process that is to hold the lock too.
+    /// From then on it is released when the last copy of the descriptor is closed, and no longer with
+    /// this guard.
     pub fn file(&self) -> Option<&std::fs::File> {
-        self._held.downcast_ref()
+        self.held.downcast_ref::<LockFile>().map(LockFile::hand_on)
     }
 }
 

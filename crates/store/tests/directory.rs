@@ -1,9 +1,13 @@
 //! What only a directory has: links, full and read-only file systems, other processes, crashes.
 
+use std::io::{Read, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, symlink};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use rustix::mount::{MountFlags, UnmountFlags};
 use standfast_format::Kind;
@@ -59,6 +63,75 @@ fn a_planted_part_or_lock_link_is_not_followed() {
     assert!(store.lock(Lock::Writer).is_err());
     store.discard_unsealed().unwrap();
     assert_eq!(std::fs::read(&target).unwrap(), b"untouched");
+}
+
+/// Runs something while a child has been forked and not yet become another program: until then it has
+/// open what this process had. The child itself first does what it is told.
+fn beside_a_fork(in_child: impl Fn() + Send + Sync + 'static, beside: impl FnOnce()) {
+    let (mut here, mut there) = UnixStream::pair().unwrap();
+    let mut command = Command::new("true");
+    let parents_end = here.as_raw_fd();
+    let wait = move || {
+        // SAFETY: the child's copy is nobody's; with it the child would wait for itself.
+        unsafe { rustix::io::close(parents_end) };
+        in_child();
+        there.write_all(b"f")?;
+        there.read_exact(&mut [0])
+    };
+    // SAFETY: the child allocates nothing and takes no lock of this process.
+    unsafe { command.pre_exec(wait) };
+    let child = std::thread::spawn(move || command.status());
+    here.read_exact(&mut [0]).unwrap();
+    beside();
+    here.write_all(b"g").unwrap();
+    assert!(child.join().unwrap().unwrap().success());
+}
+
+#[test]
+fn a_forked_child_keeps_no_lock_that_was_given_up() {
+    let dir = TempDir::new().unwrap();
+    let store = open(dir.path());
+    for (lock, against) in [
+        (Lock::Writer, Lock::Writer),
+        (Lock::ReadExclusive, Lock::ReadShared),
+        (Lock::Keep(5), Lock::Drop(5)),
+    ] {
+        let held = store.lock(lock).unwrap();
+        expect_kind(store.lock(against), Kind::Busy);
+        beside_a_fork(
+            || (),
+            || {
+                drop(held);
+                drop(store.lock(against).unwrap());
+            },
+        );
+    }
+}
+
+#[test]
+fn a_lock_that_was_handed_on_lasts_as_long_as_its_last_copy() {
+    let dir = TempDir::new().unwrap();
+    let store = open(dir.path());
+    let held = store.lock(Lock::Writer).unwrap();
+    let copy = held.file().unwrap().try_clone().unwrap();
+    drop(held);
+    expect_kind(store.lock(Lock::Writer), Kind::Busy);
+    drop(copy);
+    drop(store.lock(Lock::Writer).unwrap());
+}
+
+#[test]
+fn a_forked_child_gives_up_no_lock_of_its_parent() {
+    let dir = TempDir::new().unwrap();
+    let store = open(dir.path());
+    for (lock, against) in [(Lock::Writer, Lock::Writer), (Lock::Keep(5), Lock::Drop(5))] {
+        let held = Arc::new(Mutex::new(Some(store.lock(lock).unwrap())));
+        let of_child = Arc::clone(&held);
+        let give_up = move || drop(of_child.lock().unwrap().take());
+        beside_a_fork(give_up, || drop(expect_kind(store.lock(against), Kind::Busy)));
+        assert!(held.lock().unwrap().take().is_some());
+        drop(store.lock(against).unwrap());
+    }
 }
 
 #[test]

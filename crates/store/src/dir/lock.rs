@@ -4,11 +4,15 @@
 //! lock to clean up. The text in the file only serves the message. The files are not removed,
 //! because somebody could be about to lock the one that was just unlinked; checkpoints, of which
 //! there is no end, share one file, and each locks a byte of its own in it.
+//!
+//! Why it is given up by a call and not only by closing the file: a child that the program has forked
+//! meanwhile has the same open file, and closing it here would leave the lock to the child.
 
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
@@ -50,7 +54,39 @@ pub(super) fn take(tree: &Tree, lock: Lock) -> Result<LockGuard> {
         let text = format!("{}\n", holder::this_process());
         let _ = file.set_len(0).and_then(|()| file.write_all_at(text.as_bytes(), 0));
     }
-    Ok(LockGuard::new(lock, file))
+    let (pid, handed_on) = (std::process::id(), AtomicBool::new(false));
+    Ok(LockGuard::new(lock, LockFile { file, byte, pid, handed_on }))
+}
+
+/// A lock that was taken.
+pub(crate) struct LockFile {
+    file: File,
+    byte: Option<u64>,
+    /// Who took it: a forked child that drops its copy must not give up what its parent holds.
+    pid: u32,
+    /// Whether another process holds it too.
+    handed_on: AtomicBool,
+}
+
+impl LockFile {
+    /// The file, for another process that is to hold the lock too.
+    pub(crate) fn hand_on(&self) -> &File {
+        self.handed_on.store(true, Ordering::Relaxed);
+        &self.file
+    }
+}
+
+impl Drop for LockFile {
+    fn drop(&mut self) {
+        if std::process::id() != self.pid || *self.handed_on.get_mut() {
+            return;
+        }
+        // Where this fails, closing the file does it.
+        let _ = match self.byte {
+            None => rustix::fs::flock(&self.file, FlockOperation::Unlock),
+            Some(byte) => set_byte(&self.file, byte, libc::F_UNLCK),
+        };
+    }
 }
 
 /// Whether anybody is told who holds it. Nobody waits for the others for long, and they are taken
@@ -67,11 +103,15 @@ fn take_file(file: &File, shared: bool) -> rustix::io::Result<()> {
     rustix::fs::flock(file, operation)
 }
 
-/// Locks one byte, for as long as the file is open; the file need not be that long.
+/// Locks one byte; the file need not be that long.
 fn take_byte(file: &File, byte: u64, shared: bool) -> rustix::io::Result<()> {
+    set_byte(file, byte, if shared { libc::F_RDLCK } else { libc::F_WRLCK })
+}
+
+fn set_byte(file: &File, byte: u64, state: libc::c_int) -> rustix::io::Result<()> {
     // SAFETY: all fields of this plain structure may be zero.
     let mut range: libc::flock = unsafe { std::mem::zeroed() };
-    range.l_type = if shared { libc::F_RDLCK } else { libc::F_WRLCK } as libc::c_short;
+    range.l_type = state as libc::c_short;
     range.l_whence = libc::SEEK_SET as libc::c_short;
     range.l_start = (byte & (i64::MAX as u64 >> 1)) as libc::off_t;
     range.l_len = 1;

@@ -27,6 +27,8 @@ mod tree;
 mod walk;
 mod writer;
 
+pub(crate) use lock::LockFile;
+
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
