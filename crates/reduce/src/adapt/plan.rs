@@ -79,6 +79,8 @@ pub(crate) struct Plan {
     levels: Vec<Mixture>,
     /// Seconds for a raw byte at the backlog it was made for.
     score: f64,
+    /// Whether the store takes longer than the encoders then.
+    waits_for_store: bool,
 }
 
 /// Two neighbouring steps, and how many blocks of [`TURNS`] take the harder one.
@@ -94,7 +96,7 @@ impl Plan {
     pub(crate) fn fixed(options: Vec<u8>) -> Self {
         let steps = vec![options];
         let levels = vec![Mixture { light: 0, heavy: 0, share: 0 }];
-        Self { steps, levels, score: f64::INFINITY }
+        Self { steps, levels, score: f64::INFINITY, waits_for_store: false }
     }
 
     /// The option for a block of a class with so much on its way to the store; `turn` counts the
@@ -111,6 +113,11 @@ impl Plan {
     pub(crate) fn options(&self, class: usize, backlog_bytes: f64) -> [usize; 2] {
         // The first turn is heavy where any is, the last one light where any is.
         [TURNS - 1, 0].map(|turn| self.option(class, backlog_bytes, turn))
+    }
+
+    /// Whether the store has more to do than the encoders: they have time for more.
+    pub(crate) fn waits_for_store(&self) -> bool {
+        self.waits_for_store
     }
 
     /// Seconds for a raw byte, with what the idle stages take counted a little.
@@ -177,7 +184,9 @@ pub(crate) fn plan(classes: &[Class], others: &[u8], rates: &Rates) -> Plan {
         Some(_) => (0..LEVELS).map(at).collect(),
         None => vec![now],
     };
-    Plan { steps, levels, score }
+    let part = f64::from(now.share) / f64::from(TURNS);
+    let (encoders, store) = stages(costs[now.light].mixed(costs[now.heavy], part), rates);
+    Plan { steps, levels, score, waits_for_store: store > encoders }
 }
 
 /// The best mixture of two neighbouring steps, and its score.

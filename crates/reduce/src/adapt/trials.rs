@@ -18,7 +18,7 @@ const TRIAL_SHARE: f64 = 0.01;
 const TRIAL_FIRST_S: f64 = 3e-3;
 const TRIAL_S_MAX: f64 = 20e-3;
 /// What is known is compared once more, for data change, where so many times the time is left; and what
-/// is known of other classes, where so many times.
+/// is known of other classes, or far from what is used, where so many times.
 const AGAIN: f64 = 4.0;
 const ALSO: f64 = 2.0;
 /// The usual length of a block, to tell what a trial will cost.
@@ -101,18 +101,26 @@ impl Trials {
         let near = weighty(classes).flat_map(|class| near(class, plan, backlog_bytes));
         let all: Vec<Near<'_>> = near.collect();
         let guessed = |near: &&Near<'_>| !knowledge.is_known(near.class.at, near.option);
+        let open = |near: &&Near<'_>| near.distance < Distance::Far || plan.waits_for_store();
         let by_use = |a: &&Near<'_>, b: &&Near<'_>| {
-            a.is_used.cmp(&b.is_used).then_with(|| a.part_s(rates).total_cmp(&b.part_s(rates)))
+            let by_time = || a.part_s(rates).total_cmp(&b.part_s(rates));
+            b.distance.cmp(&a.distance).then_with(by_time)
         };
         // What is used and only guessed, where the most time goes, the harder one first; then what
-        // lies next to it; then all once more in turn.
+        // lies next to it; where all wait for the store, what else is harder; then all once more in turn.
         let (Near { class, option, .. }, times) =
-            match all.iter().rev().filter(guessed).max_by(by_use) {
-                Some(tried) if knowledge.is_known_of_others(tried.class.at, tried.option) => {
+            match all.iter().rev().filter(open).filter(guessed).max_by(by_use) {
+                Some(tried)
+                    if tried.distance == Distance::Far
+                        || knowledge.is_known_of_others(tried.class.at, tried.option) =>
+                {
                     (tried, ALSO)
                 }
                 Some(tried) => (tried, 1.0),
-                None => (all.get(turn % all.len().max(1))?, AGAIN),
+                None => {
+                    let open = all.iter().filter(open);
+                    (open.clone().nth(turn % open.count().max(1))?, AGAIN)
+                }
             };
         let zip_s = class.options[*option].zip_s + class.options[reference(class.at)].zip_s;
         let takes_s = times * BLOCK_BYTES * zip_s;
@@ -125,11 +133,19 @@ impl Trials {
     }
 }
 
+/// How far an option is from those that are used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Distance {
+    Used,
+    Next,
+    Far,
+}
+
 /// What the plan does with a class, or may do next.
 struct Near<'a> {
     class: &'a Class,
     option: usize,
-    is_used: bool,
+    distance: Distance,
     /// The lighter of those that are used.
     light: usize,
 }
@@ -144,19 +160,21 @@ impl Near<'_> {
 
 fn near<'a>(class: &'a Class, plan: &Plan, backlog_bytes: f64) -> impl Iterator<Item = Near<'a>> {
     let [light, heavy] = plan.options(class.at, backlog_bytes);
-    let near = [(heavy, true), (light, true), (heavy + 1, false), (light.wrapping_sub(1), false)];
-    let is_open = move |(near, _): &(usize, bool)| match *near {
+    let (used, next) = ([heavy, light], [heavy + 1, light.wrapping_sub(1)]);
+    let near = used.map(|option| (option, Distance::Used)).into_iter();
+    let near = near.chain(next.map(|option| (option, Distance::Next)));
+    let near = near.chain((heavy + 2..OPTIONS).map(|option| (option, Distance::Far)));
+    let is_open = move |(near, _): &(usize, Distance)| match *near {
         // It is seen wherever it is used.
         near if near == reference(class.at) => heavy == 0,
         near => (1..OPTIONS).contains(&near),
     };
-    let near = near.into_iter().filter(is_open);
-    near.map(move |(option, is_used)| Near { class, option, is_used, light })
+    near.filter(is_open).map(move |(option, distance)| Near { class, option, distance, light })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Adaptive, pairs::Pair, references};
+    use super::super::{Adaptive, pairs::Pair, plan::plan, references};
     use super::*;
 
     #[test]
@@ -185,6 +203,30 @@ mod tests {
         assert_eq!(next(1e-9), None, "no time for any");
         let tried: Vec<_> = (0..4).map_while(|_| next(1.0)).collect();
         assert_eq!(tried, [(3, 3), (0, 2), (3, 4), (3, 2)]);
+    }
+
+    #[test]
+    fn what_is_far_is_tried_where_all_wait_for_the_store() {
+        // Each option takes twice as long as the one before, and is guessed to save no more.
+        let cost = |at: usize| Cost {
+            zip_s: 1e-11 * f64::from(1 << at),
+            share: if at == 0 { 1.0 } else { 0.9 },
+        };
+        let options: Vec<Cost> = (0..OPTIONS).map(cost).collect();
+        let classes = [Class { at: 3, weight: 1.0, options }];
+        for (store_s, is_tried) in [(1e-8, true), (1e-13, false)] {
+            let rates = Rates { store_s, ..Adaptive::new(2, 2, false).rates() };
+            let plan = plan(&classes, &references(), &rates);
+            let mut knowledge = Knowledge::new();
+            let tried = (0..2 * OPTIONS).filter_map(|turn| {
+                let mut trials = Trials { left_s: 1.0, due_s: 0.0 };
+                let (class, option) = trials.next(&knowledge, &classes, &plan, &rates, turn)?;
+                knowledge.compare(class, option, Pair::new((1.0, 1), (1.0, 1)));
+                Some(option)
+            });
+            let tried: Vec<usize> = tried.collect();
+            assert_eq!(tried.contains(&(OPTIONS - 1)), is_tried, "{tried:?}");
+        }
     }
 
     #[test]
