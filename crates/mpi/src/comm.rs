@@ -166,21 +166,6 @@ impl Mpi {
         }
     }
 
-    /// Sends one message and receives another.
-    fn cross(
-        &self,
-        to: usize,
-        bytes: &[u8],
-        from: usize,
-        tag: Tag,
-        into: &mut Vec<u8>,
-    ) -> CommResult<()> {
-        let (to, from) = (self.number(to)?, self.number(from)?);
-        let mut sends = self.start(to, tag, bytes)?;
-        self.take(from, tag, into)?;
-        sends.end()
-    }
-
     /// Receives a piece behind those that are there, and returns its length.
     fn append(&self, bytes: &mut Vec<u8>, piece: Message) -> CommResult<usize> {
         let length = piece.length().filter(|length| *length <= self.piece_bytes);
@@ -304,7 +289,7 @@ impl Comm for Mpi {
 
     fn exchange(&self, to: usize, bytes: &[u8], from: usize, tag: Tag) -> CommResult<Vec<u8>> {
         let mut received = Vec::new();
-        self.cross(to, bytes, from, tag, &mut received)?;
+        self.exchange_over(to, bytes, from, tag, &mut received)?;
         Ok(received)
     }
 
@@ -320,7 +305,7 @@ impl Comm for Mpi {
         tag: Tag,
         into: &mut Vec<u8>,
     ) -> CommResult<()> {
-        self.cross(to, message, from, tag, into)
+        self.exchange_over(to, message, from, tag, into)
     }
 
     fn exchange_over(
@@ -331,7 +316,10 @@ impl Comm for Mpi {
         tag: Tag,
         into: &mut Vec<u8>,
     ) -> CommResult<()> {
-        self.cross(to, bytes, from, tag, into)
+        let (to, from) = (self.number(to)?, self.number(from)?);
+        let mut sends = self.start(to, tag, bytes)?;
+        self.take(from, tag, into)?;
+        sends.end()
     }
 
     fn all_to_all(&self, outgoing: Vec<Vec<u8>>) -> CommResult<Vec<Vec<u8>>> {

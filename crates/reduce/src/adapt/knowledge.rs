@@ -47,7 +47,8 @@ pub(super) const CLASSES: usize = FilterKind::ALL.len() * SHARES + 1;
 const SKEWED: usize = CLASSES - 1;
 /// LZ4 finds nothing in blocks whose bytes are only skewed.
 const LZ4: usize = 1;
-const ZSTD: usize = 2;
+/// The first of the slow ones.
+pub(super) const ZSTD: usize = 2;
 
 /// The class of a block.
 pub(super) fn class_of(sampled: &Sampled) -> usize {

@@ -32,7 +32,7 @@ use elsewhere::Elsewhere;
 pub(crate) use elsewhere::Place;
 pub(crate) use encoder::Choosing;
 use encoder::Report;
-use knowledge::{CLASSES, Knowledge, reference};
+use knowledge::{CLASSES, Knowledge, ZSTD, reference};
 use plan::{Class, Plan};
 pub use rates::Rates;
 use trials::{Due, Trials, weighty};
@@ -51,8 +51,7 @@ const STORE_S_FIRST: f64 = 1e-9;
 /// What collecting takes for a byte until it is known.
 const COLLECT_S_FIRST: f64 = 0.2e-9;
 
-/// Blocks are looked at closely while so much of all bytes gets this option or a slower one.
-const SLOW: usize = 2;
+/// Blocks are looked at closely while so much of all bytes gets slow codecs.
 const SLOW_PART: f64 = 0.1;
 /// While everything is passed on as it is, one block of so many is looked at.
 const LOOK_BLOCKS: u32 = 8;
@@ -242,7 +241,7 @@ impl Adaptive {
         let backlog_bytes = rates.backlog_bytes.unwrap_or(0.0);
         let passes = weighty(&classes).all(|class| plan.options(class.at, backlog_bytes) == [0, 0]);
         self.passes.store(passes, Ordering::Relaxed);
-        let is_slow = |class: &&Class| plan.options(class.at, backlog_bytes)[0] >= SLOW;
+        let is_slow = |class: &&Class| plan.options(class.at, backlog_bytes)[0] >= ZSTD;
         let slow_part: f64 = weighty(&classes).filter(is_slow).map(|class| class.weight).sum();
         self.slow.store(slow_part >= SLOW_PART, Ordering::Relaxed);
         if self.due.take_any().is_some() {

@@ -118,8 +118,8 @@ impl Trials {
                 }
                 Some(tried) => (tried, 1.0),
                 None => {
-                    let open = all.iter().filter(open);
-                    (open.clone().nth(turn % open.count().max(1))?, AGAIN)
+                    let known = all.iter().filter(open);
+                    (known.clone().nth(turn % known.count().max(1))?, AGAIN)
                 }
             };
         let zip_s = class.options[*option].zip_s + class.options[reference(class.at)].zip_s;
@@ -141,7 +141,7 @@ enum Distance {
     Far,
 }
 
-/// What the plan does with a class, or may do next.
+/// An option of a class that may be tried.
 struct Near<'a> {
     class: &'a Class,
     option: usize,
@@ -158,6 +158,7 @@ impl Near<'_> {
     }
 }
 
+/// What the plan does with a class, or may do next; then all that is harder.
 fn near<'a>(class: &'a Class, plan: &Plan, backlog_bytes: f64) -> impl Iterator<Item = Near<'a>> {
     let [light, heavy] = plan.options(class.at, backlog_bytes);
     let (used, next) = ([heavy, light], [heavy + 1, light.wrapping_sub(1)]);
