@@ -2,15 +2,20 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 /// A dynamic library of the present sources, by its package. Tests of the whole workspace have built
 /// it; tests of one package alone have not, and then it is built now, which takes long because its
-/// dependencies are built with other features.
+/// dependencies are built with other features. The path is the same for all tests of a process: a
+/// checkpoint knows the files that its program had mapped.
 ///
 /// # Panics
 /// If it cannot be built.
 pub fn library(package: &str) -> PathBuf {
+    // One at a time: who comes second finds it built.
+    static BUILDING: Mutex<()> = Mutex::new(());
+    let _building = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
     let file = format!("lib{}.so", package.replace('-', "_"));
     let exe = std::env::current_exe().expect("a process knows its program");
     let deps = exe.parent().expect("a test lies in a directory");
@@ -24,9 +29,12 @@ pub fn library(package: &str) -> PathBuf {
     let target = profile.parent().expect("profiles lie below the target directory");
     let mut cargo = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
     cargo.args(["build", "--locked", "-q", "-p", package, "--target-dir"]).arg(target);
+    if profile.ends_with("release") {
+        cargo.arg("--release");
+    }
     let status = cargo.current_dir(root).status().expect("cargo can be started");
-    assert!(status.success(), "{package} cannot be built");
-    profile.join(file)
+    assert!(status.success() && built.exists(), "{package} cannot be built");
+    built
 }
 
 /// When a file below a directory was last changed.

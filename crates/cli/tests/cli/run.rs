@@ -179,9 +179,15 @@ fn a_preloaded_program_goes_on_from_global_storage() {
         command.env("STANDFAST_GLOBAL", "global").stderr(Stdio::piped());
         command.stdout(fs::File::create(&words).unwrap());
         command.args(["--preload", "--every", "100ms", "--library"]).arg(library());
-        let run = command.args(["--", "./list", "100000"]).spawn().unwrap();
+        let mut run = command.args(["--", "./list", "100000"]).spawn().unwrap();
         let said = || fs::read_to_string(&words).unwrap();
-        until("a step", || said().contains("step ").then_some(()));
+        let has_ended = until("a step", || {
+            let has_ended = run.try_wait().unwrap().is_some();
+            (has_ended || said().contains("step ")).then_some(has_ended)
+        });
+        if has_ended {
+            panic!("it has ended: {:?}", finish(run));
+        }
         // One may have been under way.
         let before = manifests(dir.path());
         let new = || manifests(dir.path()).difference(&before).count() >= 2;
