@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use standfast_launch::digest;
@@ -36,7 +36,8 @@ pub(super) fn describe(control: &Control, copies: &Copies) -> Result<Described, 
     };
     draft.threads = slots.iter().enumerate().filter(live).map(|(_, slot)| slot.thread).collect();
     for file in &control.files[..control.files_len] {
-        describe_file(&mut draft, file.fd, file.flags, file.position);
+        let pid = control.process.load(Ordering::Relaxed);
+        describe_file(&mut draft, pid, file.fd, file.flags, file.position);
     }
     let mut described = Described { draft, sources: Vec::new() };
     let mut known = HashMap::new();
@@ -48,11 +49,20 @@ pub(super) fn describe(control: &Control, copies: &Copies) -> Result<Described, 
 }
 
 /// Ordinary files come back by their path; anything else does not.
-fn describe_file(draft: &mut Draft, fd: u32, flags: u32, position: u64) {
+fn describe_file(draft: &mut Draft, pid: i32, fd: u32, flags: u32, position: u64) {
     let Ok(path) = std::fs::read_link(format!("/proc/self/fd/{fd}")) else { return };
+    let path = of_any_process(path, pid);
     if std::fs::metadata(&path).is_ok_and(|metadata| metadata.is_file()) {
         let path = draft.keep(path.as_os_str().as_bytes());
         draft.files.push(OpenFile { fd, flags, position, path });
+    }
+}
+
+/// What the kernel tells a process about itself is found under another number when it comes back.
+fn of_any_process(path: PathBuf, pid: i32) -> PathBuf {
+    match path.strip_prefix(format!("/proc/{pid}")) {
+        Ok(rest) => Path::new("/proc/self").join(rest),
+        Err(_) => path,
     }
 }
 

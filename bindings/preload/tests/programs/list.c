@@ -1,4 +1,8 @@
-/* A linked list, a growing array, globals and a local table: a program that calls nothing. */
+/*
+ * A linked list, a growing array, globals and a local table: a program that calls nothing.
+ *     list STEPS [FILE]
+ * The file, of numbers, is read again at every step.
+ */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +33,10 @@ static void push(uint64_t value) {
 int main(int argc, char **argv) {
     int steps = atoi(argv[1]);
     uint64_t local[64] = {0}, state = 1, sum = 0;
-    (void)argc;
+    FILE *watched = argc > 2 ? fopen(argv[2], "r") : NULL;
+    unsigned long number;
+    if (argc > 2 && !watched)
+        return 2;
     printf("begin\n");
     fflush(stdout);
     for (int step = 0; step < steps; step++) {
@@ -37,6 +44,11 @@ int main(int argc, char **argv) {
             state = state * 6364136223846793005u + 1442695040888963407u;
             push(state >> 20);
             local[state >> 58] += step;
+        }
+        if (watched) {
+            rewind(watched);
+            if (fscanf(watched, "%lu", &number) != 1)
+                return 3;
         }
         printf("step %d\n", step);
         fflush(stdout);

@@ -36,6 +36,11 @@ fn a_c_program() {
 }
 
 #[test]
+fn a_program_that_watches_itself() {
+    survives_two_kills("list.c", &[STEPS, "/proc/self/statm"]);
+}
+
+#[test]
 fn a_cxx_program() {
     survives_two_kills("map.cpp", &[STEPS]);
 }
