@@ -29,7 +29,7 @@ use args::Cli;
 use output::Output;
 
 fn main() -> ExitCode {
-    let matches = args::command().get_matches();
+    let matches = args::matches();
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let output = Output::new(cli.global.json, cli.global.quiet);
     match commands::run(&cli, &output) {

@@ -8,9 +8,10 @@ mod plan;
 mod quantity;
 mod run;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{ArgMatches, Args, CommandFactory, Parser, Subcommand};
 
 use crate::manual;
 pub(crate) use demo::{DemoArgs, Language};
@@ -277,9 +278,40 @@ pub(crate) fn command() -> clap::Command {
     command
 }
 
+/// What the command line says; whoever gets it wrong is told so, and the process ends.
+pub(crate) fn matches() -> ArgMatches {
+    command().try_get_matches().unwrap_or_else(|error| with_tip(error).exit())
+}
+
+/// Many commands of others take the place that they look into by itself.
+fn with_tip(mut error: clap::Error) -> clap::Error {
+    let tip = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(place)) if error.kind() == ErrorKind::UnknownArgument => {
+            let is_place = Path::new(place).is_dir() || place.contains("://");
+            is_place.then(|| format!("stores are named by an option: '--store {place}'"))
+        }
+        _ => None,
+    };
+    if let Some(tip) = tip {
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+    error
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_place_without_its_option_gets_a_tip() {
+        let said = |arg: &str| {
+            let parsed = command().try_get_matches_from(["standfast", "ls", arg]);
+            with_tip(parsed.unwrap_err()).to_string()
+        };
+        assert!(said("/").contains("tip: stores are named by an option: '--store /'"));
+        assert!(said("s3://runs/heat").contains("'--store s3://runs/heat'"));
+        assert!(!said("/no/such/place").contains("--store"));
+    }
 
     #[test]
     fn the_definition_is_consistent() {
