@@ -32,7 +32,7 @@ pub(crate) fn bars(
     mut each: impl FnMut(Bar),
 ) -> anyhow::Result<()> {
     let all = data::all(corpus, if quick { 64 } else { 128 })?;
-    let rounds = if quick { 5 } else { 7 };
+    let rounds = Rounds { starts: if quick { 2 } else { 3 }, later: 3 };
     let suited = |data: &&Data| data.name != "noise" && data.name != "counts";
     for data in all.iter().filter(suited) {
         if quick && data.name != "field" && data.name != "CM1" {
@@ -60,7 +60,7 @@ fn pipelined(codec: impl Into<CodecChoice>, threads: usize, bytes_per_s: f64) ->
 fn overlap(
     data: &Data,
     codecs: &[&str],
-    rounds: usize,
+    rounds: Rounds,
     each: &mut impl FnMut(Bar),
 ) -> anyhow::Result<()> {
     for codec in codecs {
@@ -116,7 +116,7 @@ fn bound(
     bytes: &[u8],
     codec: CodecSpec,
     alone: &Alone,
-    rounds: usize,
+    rounds: Rounds,
     each: &mut impl FnMut(Bar),
 ) -> anyhow::Result<()> {
     for (words, threads, store) in [("slow store", 2, 4.0), ("fast store", 1, 0.1)] {

@@ -179,8 +179,22 @@ fn in_turn(
 }
 
 /// Rounds of trials whose compressing is timed by itself right before and after each of them:
-/// processors are faster at one moment than at another.
+/// processors are faster at one moment than at another. Each start has buffers of its own, for some
+/// lie better in memory than others.
 pub(super) fn beside_zip(
+    trials: &[Trial<'_>],
+    data: &[u8],
+    codec: CodecSpec,
+    rounds: Rounds,
+) -> anyhow::Result<Vec<Vec<BesideZip>>> {
+    let mut all = Vec::new();
+    for _ in 0..rounds.starts.max(1) {
+        all.extend(start_beside_zip(trials, data, codec, rounds.later)?);
+    }
+    Ok(all)
+}
+
+fn start_beside_zip(
     trials: &[Trial<'_>],
     data: &[u8],
     codec: CodecSpec,
@@ -188,8 +202,8 @@ pub(super) fn beside_zip(
 ) -> anyhow::Result<Vec<Vec<BesideZip>>> {
     let mut paths =
         trials.iter().map(|trial| trial.start(data)).collect::<anyhow::Result<Vec<WritePath>>>()?;
-    let mut encoder = BlockEncoder::new(codec, FilterChoice::Auto, trials[0].block_bytes);
     let block_bytes = trials[0].block_bytes;
+    let mut encoder = BlockEncoder::new(codec, FilterChoice::Auto, block_bytes);
     for path in &mut paths {
         path.checkpoint(data, None)?;
     }
