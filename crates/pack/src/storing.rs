@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use standfast_format::SegmentId;
 use standfast_reduce::Adaptive;
-use standfast_store::WriteMeter;
+use standfast_store::{Pace, WriteMeter};
 
 /// The rate is measured over so many bytes; the first time over fewer, for a rough figure early is
 /// better than none.
@@ -51,9 +51,8 @@ pub(crate) struct Storing {
 #[derive(Default)]
 struct Window {
     segment: Option<SegmentId>,
-    /// Bytes and busy time at its start.
-    bytes: u64,
-    busy: Duration,
+    /// At its start.
+    began: Pace,
     seconds_per_byte: Option<f64>,
     /// Bytes that the average is made of.
     known_bytes: u64,
@@ -78,13 +77,14 @@ impl Storing {
 
     /// Whether the store's speed is known, or another one is just finding out.
     fn look(&self, progress: &Progress) -> bool {
-        let (bytes, busy, backlog) = match &progress.meter {
-            Some(meter) => {
-                let pace = meter.pace();
-                (pace.landed_bytes, pace.busy, Some(pace.under_way_bytes))
-            }
-            None => (progress.handed_bytes, progress.handing, None),
+        let handed = Pace {
+            landed_bytes: progress.handed_bytes,
+            under_way_bytes: 0,
+            busy: progress.handing,
+            took: progress.handing,
         };
+        let pace = progress.meter.as_ref().map_or(handed, |meter| meter.pace());
+        let backlog = progress.meter.is_some().then_some(pace.under_way_bytes);
         let mut window = match self.window.try_lock() {
             Ok(window) => window,
             Err(TryLockError::Poisoned(window)) => window.into_inner(),
@@ -92,17 +92,17 @@ impl Storing {
             Err(TryLockError::WouldBlock) => return true,
         };
         if window.segment.replace(progress.segment) != Some(progress.segment) {
-            (window.bytes, window.busy) = (0, Duration::ZERO);
+            window.began = Pace::default();
         }
-        let moved = bytes.saturating_sub(window.bytes);
+        let moved = pace.landed_bytes.saturating_sub(window.began.landed_bytes);
         let enough = window.known_bytes.clamp(FIRST_WINDOW_BYTES, WINDOW_BYTES);
         if moved >= enough {
-            let now = busy.saturating_sub(window.busy).as_secs_f64() / moved as f64;
+            let now = pace.took_since(&window.began).as_secs_f64() / moved as f64;
             let before = window.seconds_per_byte.unwrap_or(now);
             window.known_bytes = (window.known_bytes + moved).min(MEMORY_BYTES);
             let pull = moved as f64 / window.known_bytes as f64;
             window.seconds_per_byte = Some(before + pull.min(1.0) * (now - before));
-            (window.bytes, window.busy) = (bytes, busy);
+            window.began = pace;
         }
         self.adaptive.storing(window.seconds_per_byte, backlog);
         self.adaptive.waiting(progress.ahead_bytes);
@@ -144,6 +144,19 @@ mod tests {
         // What was long ago is forgotten.
         mib_takes(1.0);
         assert_eq!(adaptive.rates().ahead_bytes, f64::from(5 << 20));
+    }
+
+    #[test]
+    fn a_write_that_waited_for_a_core_does_not_make_the_store_slow() {
+        let adaptive = Arc::new(Adaptive::new(1, 1, false));
+        let storing = Storing::new(Arc::clone(&adaptive));
+        let meter = WriteMeter::shared();
+        meter.started(1 << 20);
+        std::thread::sleep(Duration::from_millis(5));
+        meter.landed(1 << 20, Duration::from_millis(1));
+        storing.observe(&progress(1 << 20, 0, Some(meter)));
+        let mib_s = adaptive.rates().store_s * f64::from(1 << 20);
+        assert!((mib_s / 1e-3 - 1.0).abs() < 1e-6, "{mib_s}");
     }
 
     #[test]

@@ -21,6 +21,18 @@ pub struct Pace {
     /// Time in which something was on its way there, until something landed the last time: the time
     /// of what is still on its way has no bytes to go with it.
     pub busy: Duration,
+    /// What the writes took that landed, added up: more than the busy time where several are on their
+    /// way at once, less where a write waits for a thread to take it up.
+    pub took: Duration,
+}
+
+impl Pace {
+    /// What the medium took since an earlier moment: the lesser of both times. Waiting for a core is
+    /// not its time, and at first, with short writes, there is much of that.
+    pub fn took_since(&self, before: &Self) -> Duration {
+        let busy = self.busy.saturating_sub(before.busy);
+        busy.min(self.took.saturating_sub(before.took))
+    }
 }
 
 /// Counts the writes of one object; shared between its writer and those who watch.
@@ -59,6 +71,7 @@ impl WriteMeter {
         let mut state = self.lock();
         state.tally.add(bytes, took.as_nanos() as u64);
         state.pace.landed_bytes += bytes;
+        state.pace.took += took;
         state.pace.under_way_bytes = state.pace.under_way_bytes.saturating_sub(bytes);
         let running = state.busy_since.map_or(Duration::ZERO, |since| since.elapsed());
         state.pace.busy = state.busy + running;
@@ -131,6 +144,21 @@ mod tests {
         assert!(pace.busy < took, "by the clock, not by what each write took");
         assert_eq!(meter.pace(), pace, "nothing is under way");
         assert_eq!(meter.tally().total().ns, 2 * took.as_nanos() as u64);
+    }
+
+    #[test]
+    fn the_medium_takes_the_lesser_of_both_times() {
+        let ms = Duration::from_millis;
+        let pace = |busy, took| Pace { busy: ms(busy), took: ms(took), ..Pace::default() };
+        let before = pace(10, 5);
+        assert_eq!(pace(30, 10).took_since(&before), ms(5), "a write that waited for a core");
+        assert_eq!(pace(30, 65).took_since(&before), ms(20), "several at once");
+        let meter = WriteMeter::default();
+        meter.started(10);
+        meter.landed(10, ms(3));
+        meter.started(10);
+        meter.landed(10, ms(4));
+        assert_eq!(meter.pace().took, ms(7));
     }
 
     #[test]

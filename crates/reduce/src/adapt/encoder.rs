@@ -25,6 +25,8 @@ pub(super) struct Report {
     pub(super) seen: Vec<((usize, usize), Seen)>,
     /// What two options made of the same block: class, the other than the reference, and by what.
     pub(super) pairs: Vec<(usize, usize, Pair)>,
+    /// Processor time of comparing.
+    pub(super) trial_s: f64,
     pub(super) noise_bytes: u64,
     pub(super) raw_bytes: u64,
     /// Time of the blocks that were timed, by the clock and by the processor.
@@ -144,6 +146,7 @@ impl Choosing {
         mut compress: impl FnMut(&mut dyn Codec) -> usize,
     ) {
         let Some(trial) = trial else { return };
+        let began = thread_time();
         let mut timed = |option: usize| {
             let is_fresh = self.codecs[option].is_none();
             let codec = self.codec(option)?;
@@ -160,6 +163,7 @@ impl Choosing {
         }
         // The time since the block was begun is not its own.
         self.begun = None;
+        self.report.trial_s += thread_time().saturating_sub(began).as_secs_f64();
     }
 
     /// Compresses a block as chosen, by `compress`; `None`: as it is.

@@ -207,6 +207,11 @@ impl Knowledge {
         class != SKEWED && self.pairs[class % SHARES][option].is_known()
     }
 
+    /// How often an option was compared on a class, of what counts.
+    pub(super) fn times(&self, class: usize, option: usize) -> f64 {
+        self.classes[class].pairs[option].count()
+    }
+
     /// Whether an option was ever tried on a class.
     pub(super) fn is_known(&self, class: usize, option: usize) -> bool {
         let of_class = &self.classes[class];

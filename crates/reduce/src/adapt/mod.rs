@@ -214,6 +214,7 @@ impl Adaptive {
         }
         state.knowledge.beside(report.beside_s, report.beside_bytes);
         state.trials.earn(report.busy_s);
+        state.trials.spend(report.trial_s);
         let rates = self.slowed(&mut state, report.wall_s, report.busy_s);
         state.unplanned_bytes += report.raw_bytes;
         let due = if state.plans < SOON { PLAN_BYTES.0 } else { PLAN_BYTES.1 };
@@ -244,10 +245,6 @@ impl Adaptive {
         let is_slow = |class: &&Class| plan.options(class.at, backlog_bytes)[0] >= ZSTD;
         let slow_part: f64 = weighty(&classes).filter(is_slow).map(|class| class.weight).sum();
         self.slow.store(slow_part >= SLOW_PART, Ordering::Relaxed);
-        if self.due.take_any().is_some() {
-            // Its class did not come again.
-            state.trials.take_back();
-        }
         let turn = state.plans as usize;
         let next = state.trials.next(&state.knowledge, &classes, &plan, rates, turn);
         self.due.set(next);

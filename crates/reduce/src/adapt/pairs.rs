@@ -63,6 +63,11 @@ impl Pairs {
         self.count = self.count * keep + 1.0;
     }
 
+    /// How many count.
+    pub(super) fn count(&self) -> f64 {
+        self.count
+    }
+
     /// Whether there was any.
     pub(super) fn is_known(&self) -> bool {
         self.count > 0.0

@@ -79,8 +79,8 @@ pub(crate) struct Plan {
     levels: Vec<Mixture>,
     /// Seconds for a raw byte at the backlog it was made for.
     score: f64,
-    /// Whether the store takes longer than the encoders then.
-    waits_for_store: bool,
+    /// How many times as long as the encoders the store takes then.
+    leisure: f64,
 }
 
 /// Two neighbouring steps, and how many blocks of [`TURNS`] take the harder one.
@@ -96,7 +96,7 @@ impl Plan {
     pub(crate) fn fixed(options: Vec<u8>) -> Self {
         let steps = vec![options];
         let levels = vec![Mixture { light: 0, heavy: 0, share: 0 }];
-        Self { steps, levels, score: f64::INFINITY, waits_for_store: false }
+        Self { steps, levels, score: f64::INFINITY, leisure: 1.0 }
     }
 
     /// The option for a block of a class with so much on its way to the store; `turn` counts the
@@ -115,9 +115,10 @@ impl Plan {
         [TURNS - 1, 0].map(|turn| self.option(class, backlog_bytes, turn))
     }
 
-    /// Whether the store has more to do than the encoders: they have time for more.
-    pub(crate) fn waits_for_store(&self) -> bool {
-        self.waits_for_store
+    /// How many times as long as the encoders the store takes: where it is much, they have time for
+    /// more.
+    pub(crate) fn leisure(&self) -> f64 {
+        self.leisure
     }
 
     /// Seconds for a raw byte, with what the idle stages take counted a little.
@@ -186,7 +187,8 @@ pub(crate) fn plan(classes: &[Class], others: &[u8], rates: &Rates) -> Plan {
     };
     let part = f64::from(now.share) / f64::from(TURNS);
     let (encoders, store) = stages(costs[now.light].mixed(costs[now.heavy], part), rates);
-    Plan { steps, levels, score, waits_for_store: store > encoders }
+    let leisure = if encoders > 0.0 { store / encoders } else { 1.0 };
+    Plan { steps, levels, score, leisure }
 }
 
 /// The best mixture of two neighbouring steps, and its score.

@@ -4,7 +4,8 @@
 //! block next compresses it by both.
 //!
 //! Invariants:
-//! - Comparing takes a small part of the encoders' time, but for a few milliseconds at first.
+//! - Comparing takes a small part of the encoders' time, but for a few milliseconds at first and for
+//!   what they would spend waiting for the store.
 
 use std::sync::atomic::{AtomicU16, Ordering};
 
@@ -13,14 +14,17 @@ use super::plan::{Class, Cost, Plan};
 use super::rates::Rates;
 
 /// Comparing codecs may take so much of the encoders' time, and so many seconds at first, when nothing
-/// is known; so many seconds are saved up at most.
+/// is known, which is also the most that may be owed; so many seconds are saved up at most.
 const TRIAL_SHARE: f64 = 0.01;
-const TRIAL_FIRST_S: f64 = 3e-3;
+const TRIAL_FIRST_S: f64 = 2e-3;
 const TRIAL_S_MAX: f64 = 20e-3;
 /// What is known is compared once more, for data change, where so many times the time is left; and what
 /// is known of other classes, or far from what is used, where so many times.
 const AGAIN: f64 = 4.0;
 const ALSO: f64 = 2.0;
+/// Where the store takes so many times as long as the encoders, what is far from what is used is tried
+/// too. There is more time by that, up to so much, and what is taken of it counts less.
+const LEISURE: (f64, f64) = (2.0, 4.0);
 /// The usual length of a block, to tell what a trial will cost.
 const BLOCK_BYTES: f64 = 131_072.0;
 /// A class with less of all bytes than this is not compared on, and does not keep others from being
@@ -58,34 +62,30 @@ impl Due {
         let taken = self.0.compare_exchange(trial, Self::NOTHING, relaxed, relaxed);
         taken.ok().map(|trial| usize::from(trial & 0xFF))
     }
-
-    /// Takes away whatever it is.
-    pub(super) fn take_any(&self) -> Option<(usize, usize)> {
-        let trial = self.0.swap(Self::NOTHING, Ordering::Relaxed);
-        (trial != Self::NOTHING).then_some((usize::from(trial >> 8), usize::from(trial & 0xFF)))
-    }
 }
 
 /// The time that there is for trials.
 pub(super) struct Trials {
     left_s: f64,
-    /// What the last one was expected to take.
-    due_s: f64,
+    /// How many times as long as the encoders the store takes.
+    leisure: f64,
+    /// What a second of the last one counts.
+    weight: f64,
 }
 
 impl Trials {
     pub(super) fn new() -> Self {
-        Self { left_s: TRIAL_FIRST_S, due_s: 0.0 }
+        Self { left_s: TRIAL_FIRST_S, leisure: 1.0, weight: 1.0 }
     }
 
     /// Encoders have worked so long.
     pub(super) fn earn(&mut self, busy_s: f64) {
-        self.left_s = (self.left_s + TRIAL_SHARE * busy_s).min(TRIAL_S_MAX);
+        self.left_s = (self.left_s + TRIAL_SHARE * busy_s * self.leisure).min(TRIAL_S_MAX);
     }
 
-    /// The last one was not made.
-    pub(super) fn take_back(&mut self) {
-        self.left_s += self.due_s;
+    /// The last one took so long.
+    pub(super) fn spend(&mut self, trial_s: f64) {
+        self.left_s = (self.left_s - trial_s * self.weight).max(-TRIAL_FIRST_S);
     }
 
     /// The class and the option to try next, if there is time for it.
@@ -97,40 +97,46 @@ impl Trials {
         rates: &Rates,
         turn: usize,
     ) -> Option<(usize, usize)> {
+        self.leisure = plan.leisure().clamp(1.0, LEISURE.1);
+        let farthest = if self.leisure >= LEISURE.0 { Distance::Far } else { Distance::Next };
         let backlog_bytes = rates.backlog_bytes.unwrap_or(0.0);
         let near = weighty(classes).flat_map(|class| near(class, plan, backlog_bytes));
-        let all: Vec<Near<'_>> = near.collect();
-        let guessed = |near: &&Near<'_>| !knowledge.is_known(near.class.at, near.option);
-        let open = |near: &&Near<'_>| near.distance < Distance::Far || plan.waits_for_store();
-        let by_use = |a: &&Near<'_>, b: &&Near<'_>| {
-            let by_time = || a.part_s(rates).total_cmp(&b.part_s(rates));
-            b.distance.cmp(&a.distance).then_with(by_time)
-        };
-        // What is used and only guessed, where the most time goes, the harder one first; then what
-        // lies next to it; where all wait for the store, what else is harder; then all once more in turn.
-        let (Near { class, option, .. }, times) =
-            match all.iter().rev().filter(open).filter(guessed).max_by(by_use) {
-                Some(tried)
-                    if tried.distance == Distance::Far
-                        || knowledge.is_known_of_others(tried.class.at, tried.option) =>
-                {
-                    (tried, ALSO)
-                }
-                Some(tried) => (tried, 1.0),
-                None => {
-                    let known = all.iter().filter(open);
-                    (known.clone().nth(turn % known.count().max(1))?, AGAIN)
-                }
-            };
+        let open: Vec<Near<'_>> = near.filter(|near| near.distance <= farthest).collect();
+        let (Near { class, option, .. }, times) = guessed(&open, knowledge, rates)
+            .or_else(|| Some((seldom(&open, knowledge, turn)?, AGAIN)))?;
         let zip_s = class.options[*option].zip_s + class.options[reference(class.at)].zip_s;
-        let takes_s = times * BLOCK_BYTES * zip_s;
-        if takes_s > self.left_s {
+        let weight = times / self.leisure;
+        if weight * BLOCK_BYTES * zip_s > self.left_s {
             return None;
         }
-        self.left_s -= takes_s;
-        self.due_s = takes_s;
+        self.weight = weight;
         Some((class.at, *option))
     }
+}
+
+/// What is used and only guessed, where the most time goes, the harder one first; then what lies next
+/// to it, then what is far; and how many times the time must be left for it.
+fn guessed<'a>(
+    open: &'a [Near<'a>],
+    knowledge: &Knowledge,
+    rates: &Rates,
+) -> Option<(&'a Near<'a>, f64)> {
+    let is_guessed = |near: &&Near<'_>| !knowledge.is_known(near.class.at, near.option);
+    let by_use = |a: &&Near<'_>, b: &&Near<'_>| {
+        let by_time = || a.part_s(rates).total_cmp(&b.part_s(rates));
+        b.distance.cmp(&a.distance).then_with(by_time)
+    };
+    let tried = open.iter().rev().filter(is_guessed).max_by(by_use)?;
+    let can_wait = tried.distance == Distance::Far
+        || knowledge.is_known_of_others(tried.class.at, tried.option);
+    Some((tried, if can_wait { ALSO } else { 1.0 }))
+}
+
+/// What was compared least often; of several the next in turn.
+fn seldom<'a>(open: &'a [Near<'a>], knowledge: &Knowledge, turn: usize) -> Option<&'a Near<'a>> {
+    let (before, from) = open.split_at(turn % open.len().max(1));
+    let times = |near: &Near<'_>| knowledge.times(near.class.at, near.option);
+    from.iter().chain(before).min_by(|a, b| times(a).total_cmp(&times(b)))
 }
 
 /// How far an option is from those that are used.
@@ -195,8 +201,9 @@ mod tests {
         let plan = Plan::fixed(plan);
         let mut knowledge = Knowledge::new();
         let mut next = |left_s: f64| {
-            let mut trials = Trials { left_s, due_s: 0.0 };
+            let mut trials = Trials { left_s, ..Trials::new() };
             let (class, option) = trials.next(&knowledge, &classes, &plan, &rates, 0)?;
+            trials.spend(1e-3);
             assert!(trials.left_s < left_s, "it takes time");
             knowledge.compare(class, option, Pair::new((1.0, 1), (1.0, 1)));
             Some((class, option))
@@ -220,7 +227,7 @@ mod tests {
             let plan = plan(&classes, &references(), &rates);
             let mut knowledge = Knowledge::new();
             let tried = (0..2 * OPTIONS).filter_map(|turn| {
-                let mut trials = Trials { left_s: 1.0, due_s: 0.0 };
+                let mut trials = Trials { left_s: 1.0, ..Trials::new() };
                 let (class, option) = trials.next(&knowledge, &classes, &plan, &rates, turn)?;
                 knowledge.compare(class, option, Pair::new((1.0, 1), (1.0, 1)));
                 Some(option)
@@ -231,14 +238,51 @@ mod tests {
     }
 
     #[test]
+    fn what_was_compared_least_often_comes_first() {
+        let options: Vec<Cost> =
+            (0..OPTIONS).map(|at| Cost { zip_s: 1e-9, share: 1.0 / (at + 1) as f64 }).collect();
+        let classes = [Class { at: 3, weight: 1.0, options }];
+        let mut plan = references();
+        plan[3] = 3;
+        let (plan, rates) = (Plan::fixed(plan), Adaptive::new(2, 2, false).rates());
+        let mut knowledge = Knowledge::new();
+        let mut compare = |option: usize, times: usize| {
+            (0..times).for_each(|_| knowledge.compare(3, option, Pair::new((1.0, 1), (1.0, 1))));
+            let mut trials = Trials { left_s: 1.0, ..Trials::new() };
+            let next = |turn| trials.next(&knowledge, &classes, &plan, &rates, turn);
+            (0..4).map(next).map(|trial| trial.expect("there is time").1).collect::<Vec<_>>()
+        };
+        compare(3, 3);
+        compare(4, 1);
+        assert_eq!(compare(2, 2), [4; 4]);
+        let in_turn = compare(4, 1);
+        assert!(in_turn.contains(&2) && in_turn.contains(&4), "both as often: {in_turn:?}");
+        assert!(!in_turn.contains(&3));
+    }
+
+    #[test]
+    fn there_is_more_time_where_the_store_takes_longer() {
+        let earned = |leisure: f64| {
+            let mut trials = Trials { left_s: 0.0, leisure, ..Trials::new() };
+            trials.earn(0.1);
+            trials.left_s
+        };
+        assert!(earned(3.0) > 2.0 * earned(1.0) && earned(1.0) > 0.0);
+        let mut owing = Trials::new();
+        owing.spend(1e3);
+        assert_eq!(owing.left_s, -TRIAL_FIRST_S, "no more than that is owed");
+        owing.earn(1e9);
+        assert_eq!(owing.left_s, TRIAL_S_MAX);
+    }
+
+    #[test]
     fn a_trial_is_taken_once_and_by_its_class() {
         let due = Due::nothing();
-        assert_eq!((due.take(255), due.take_any()), (None, None));
+        assert_eq!(due.take(255), None);
         due.set(Some((3, 4)));
         assert_eq!((due.take(2), due.take(3), due.take(3)), (None, Some(4), None));
         due.set(Some((1, 2)));
-        assert_eq!((due.take_any(), due.take(1)), (Some((1, 2)), None));
         due.set(None);
-        assert_eq!(due.take_any(), None);
+        assert_eq!(due.take(1), None);
     }
 }
