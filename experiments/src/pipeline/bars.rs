@@ -32,7 +32,7 @@ pub(crate) fn bars(
     mut each: impl FnMut(Bar),
 ) -> anyhow::Result<()> {
     let all = data::all(corpus, if quick { 64 } else { 128 })?;
-    let rounds = Rounds { starts: if quick { 2 } else { 3 }, later: 3 };
+    let rounds = Rounds { starts: if quick { 2 } else { 3 }, later: 2 };
     let suited = |data: &&Data| data.name != "noise" && data.name != "counts";
     for data in all.iter().filter(suited) {
         if quick && data.name != "field" && data.name != "CM1" {
@@ -74,16 +74,15 @@ fn overlap(
             let bytes_per_s = alone.stored_bytes as f64 / store_s;
             let trial = pipelined(codec, 1, bytes_per_s);
             let serial = Trial { pipeline: Pipeline::Serial, ..trial };
-            let all = beside_zip(&[trial, serial], bytes, codec, rounds)?;
-            let stage_s = |one: &BesideZip| alone.collect_s.max(one.zip_s).max(store_s);
-            let times = median(&all, |round| round[0].total_s / stage_s(&round[0]));
+            let BesideZip { zip_s, total_s } = beside_zip(&[trial, serial], bytes, codec, rounds)?;
+            let stage_s = alone.collect_s.max(zip_s).max(store_s);
+            let times = total_s[0] / stage_s;
             if times > slowest.0 {
                 slowest = (times, order.times(bytes_per_s));
             }
-            let ratio = median(&all, |round| round[0].total_s / round[1].total_s);
+            let ratio = total_s[0] / total_s[1];
             if ratio > in_turn.0 {
-                let sum_s = |one: &BesideZip| alone.collect_s + one.zip_s + store_s;
-                in_turn = (ratio, median(&all, |round| stage_s(&round[0]) / sum_s(&round[1])));
+                in_turn = (ratio, stage_s / (alone.collect_s + zip_s + store_s));
             }
         }
         let name = format!("pipelined {codec}, {}, times its slowest stage", data.name);
@@ -122,11 +121,8 @@ fn bound(
     for (words, threads, store) in [("slow store", 2, 4.0), ("fast store", 1, 0.1)] {
         let store_s = store * alone.zip_s;
         let trial = pipelined(codec, threads, alone.stored_bytes as f64 / store_s);
-        let all = beside_zip(&[trial], bytes, codec, rounds)?;
-        let times = median(&all, |round| {
-            let zip_s = round[0].zip_s / threads as f64;
-            round[0].total_s / alone.collect_s.max(zip_s).max(store_s)
-        });
+        let BesideZip { zip_s, total_s } = beside_zip(&[trial], bytes, codec, rounds)?;
+        let times = total_s[0] / alone.collect_s.max(zip_s / threads as f64).max(store_s);
         let name = format!("pipelined {codec}, {}, {words}, times its slowest stage", data.name);
         each(Bar::new(LETTER, name, times, Better::Lower, 1.15).ceiling(1.0, "times"));
     }

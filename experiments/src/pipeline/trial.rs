@@ -178,55 +178,37 @@ fn in_turn(
     Ok(())
 }
 
-/// Rounds of trials whose compressing is timed by itself right before and after each of them:
-/// processors are faster at one moment than at another. Each start has buffers of its own, for some
-/// lie better in memory than others.
+/// Trials beside compressing by itself, in turn, of each the least time. The same work takes a third
+/// longer at one moment than at another on a machine that others use too: what is compared must have had
+/// the same chances. Each start has buffers of its own, for some lie better in memory than others.
 pub(super) fn beside_zip(
     trials: &[Trial<'_>],
     data: &[u8],
     codec: CodecSpec,
     rounds: Rounds,
-) -> anyhow::Result<Vec<Vec<BesideZip>>> {
-    let mut all = Vec::new();
-    for _ in 0..rounds.starts.max(1) {
-        all.extend(start_beside_zip(trials, data, codec, rounds.later)?);
-    }
-    Ok(all)
-}
-
-fn start_beside_zip(
-    trials: &[Trial<'_>],
-    data: &[u8],
-    codec: CodecSpec,
-    rounds: usize,
-) -> anyhow::Result<Vec<Vec<BesideZip>>> {
-    let mut paths =
-        trials.iter().map(|trial| trial.start(data)).collect::<anyhow::Result<Vec<WritePath>>>()?;
+) -> anyhow::Result<BesideZip> {
     let block_bytes = trials[0].block_bytes;
-    let mut encoder = BlockEncoder::new(codec, FilterChoice::Auto, block_bytes);
-    for path in &mut paths {
-        path.checkpoint(data, None)?;
-    }
-    let mut all = Vec::new();
-    let mut before_s = zip(&mut encoder, data, block_bytes).0;
-    for _ in 0..rounds.max(1) {
-        let mut round = Vec::new();
-        for path in &mut paths {
-            let total_s = path.checkpoint(data, None)?.total_s;
-            let after_s = zip(&mut encoder, data, block_bytes).0;
-            round.push(BesideZip { zip_s: (before_s + after_s) / 2.0, total_s });
-            before_s = after_s;
+    let mut least = BesideZip { zip_s: f64::INFINITY, total_s: vec![f64::INFINITY; trials.len()] };
+    for _ in 0..rounds.starts.max(1) {
+        let starts = trials.iter().map(|trial| trial.start(data));
+        let mut paths = starts.collect::<anyhow::Result<Vec<WritePath>>>()?;
+        let mut encoder = BlockEncoder::new(codec, FilterChoice::Auto, block_bytes);
+        for _ in 0..=rounds.later {
+            for (path, total_s) in paths.iter_mut().zip(&mut least.total_s) {
+                *total_s = total_s.min(path.checkpoint(data, None)?.total_s);
+                least.zip_s = least.zip_s.min(zip(&mut encoder, data, block_bytes).0);
+            }
         }
-        all.push(round);
     }
-    Ok(all)
+    Ok(least)
 }
 
-/// A trial in one round.
+/// The least times of all rounds.
 pub(super) struct BesideZip {
     /// Processor time of compressing, one thread.
     pub(super) zip_s: f64,
-    pub(super) total_s: f64,
+    /// Of each trial.
+    pub(super) total_s: Vec<f64>,
 }
 
 impl Outcome {
