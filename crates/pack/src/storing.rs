@@ -120,17 +120,23 @@ mod tests {
         Progress { segment, ahead_bytes: 5 << 20, handed_bytes, handing, meter }
     }
 
+    fn start() -> (Arc<Adaptive>, Storing) {
+        let adaptive = Arc::new(Adaptive::new(1, 1, false));
+        (Arc::clone(&adaptive), Storing::new(adaptive))
+    }
+
+    fn mib_takes(adaptive: &Adaptive, expected_s: f64) {
+        let mib_s = adaptive.rates().store_s * f64::from(1 << 20);
+        assert!((mib_s / expected_s - 1.0).abs() < 1e-6, "{mib_s}");
+    }
+
     #[test]
     fn without_a_meter_the_time_of_handing_over_counts() {
-        let adaptive = Arc::new(Adaptive::new(1, 1, false));
-        let storing = Storing::new(Arc::clone(&adaptive));
+        let (adaptive, storing) = start();
         let unknown = adaptive.rates().store_s;
         storing.observe(&progress(1 << 10, 500, None));
         assert_eq!(adaptive.rates().store_s, unknown, "too few to tell");
-        let mib_takes = |expected_s: f64| {
-            let mib_s = adaptive.rates().store_s * f64::from(1 << 20);
-            assert!((mib_s / expected_s - 1.0).abs() < 1e-6, "{mib_s}");
-        };
+        let mib_takes = |expected_s| mib_takes(&adaptive, expected_s);
         storing.observe(&progress(1 << 20, 2000, None));
         mib_takes(2.0);
         storing.observe(&progress(2 << 20, 3000, None));
@@ -148,21 +154,18 @@ mod tests {
 
     #[test]
     fn a_write_that_waited_for_a_core_does_not_make_the_store_slow() {
-        let adaptive = Arc::new(Adaptive::new(1, 1, false));
-        let storing = Storing::new(Arc::clone(&adaptive));
+        let (adaptive, storing) = start();
         let meter = WriteMeter::shared();
         meter.started(1 << 20);
         std::thread::sleep(Duration::from_millis(5));
         meter.landed(1 << 20, Duration::from_millis(1));
         storing.observe(&progress(1 << 20, 0, Some(meter)));
-        let mib_s = adaptive.rates().store_s * f64::from(1 << 20);
-        assert!((mib_s / 1e-3 - 1.0).abs() < 1e-6, "{mib_s}");
+        mib_takes(&adaptive, 1e-3);
     }
 
     #[test]
     fn what_has_not_landed_is_the_backlog() {
-        let adaptive = Arc::new(Adaptive::new(1, 1, false));
-        let storing = Storing::new(Arc::clone(&adaptive));
+        let (adaptive, storing) = start();
         let meter = WriteMeter::shared();
         meter.started(2 << 20);
         meter.started(4 << 20);
