@@ -79,7 +79,13 @@ fn take_now(control: &Control) -> Option<Taken> {
         stop::go_on(control);
         return None;
     }
-    observe(control);
+    if !observe(control) {
+        let most = Digits::of(FILES_MAX as u64, 10);
+        let start: &[u8] = b"standfast: no checkpoint: the program has more than ";
+        system::say(&[start, most.text(), b" files open\n"]);
+        stop::go_on(control);
+        return None;
+    }
     let page = control.as_ptr();
     // SAFETY: the first slot is the taker's, and `fork_twin` expects the page.
     let answer = unsafe { stop::stand(&raw mut (*page).slots[0].thread, fork_twin, page.cast()) };
@@ -139,7 +145,8 @@ fn reap(control: &Control, patient: bool) -> bool {
 }
 
 /// Notes what the kernel keeps for the process and what will have changed when the twin looks.
-fn observe(control: &Control) {
+/// False if there is no room for all: a program would miss a file that does not come back.
+fn observe(control: &Control) -> bool {
     let page = control.as_ptr();
     for signal in 1..=64usize {
         // SAFETY: only the taker writes here; the kernel writes four words.
@@ -151,24 +158,34 @@ fn observe(control: &Control) {
     let mut len = 0;
     let note = |fd: u64| -> Result<(), ()> {
         // Standard streams are those of whoever starts the program.
-        if fd < 3 || len == FILES_MAX {
+        if fd < 3 {
             return Ok(());
         }
         // SAFETY: questions about descriptors.
-        let (position, flags) = unsafe {
-            (sys!(libc::SYS_lseek, fd, 0, libc::SEEK_CUR), sys!(libc::SYS_fcntl, fd, libc::F_GETFL))
+        let (position, mode, kept) = unsafe {
+            (
+                sys!(libc::SYS_lseek, fd, 0, libc::SEEK_CUR),
+                sys!(libc::SYS_fcntl, fd, libc::F_GETFL),
+                sys!(libc::SYS_fcntl, fd, libc::F_GETFD),
+            )
         };
-        if position >= 0 && flags >= 0 {
-            let file = FileAt { fd: fd as u32, flags: flags as u32, position: position as u64 };
+        if position >= 0 && mode >= 0 && kept >= 0 {
+            let on_exec = if kept as i32 & libc::FD_CLOEXEC != 0 { libc::O_CLOEXEC } else { 0 };
+            let flags = (mode as i32 | on_exec) as u32;
+            let file = FileAt { fd: fd as u32, flags, position: position as u64 };
+            if len == FILES_MAX {
+                return Err(());
+            }
             // SAFETY: within the table, and only the taker writes here.
             unsafe { (*page).files[len] = file };
             len += 1;
         }
         Ok(())
     };
-    let _ = stop::each_number(c"/proc/self/fd", note);
+    let noted = stop::each_number(c"/proc/self/fd", note);
     // SAFETY: as above.
     unsafe { (*page).files_len = len };
+    noted == Some(Ok(()))
 }
 
 fn complain(unstopped: &Unstopped) {

@@ -10,7 +10,7 @@
 
 use std::ffi::CStr;
 
-use standfast_launch::plan::{ANONYMOUS, FILE, HEAP, Mapping, Plan, STACK};
+use standfast_launch::plan::{ANONYMOUS, FILE, HEAP, Mapping, OpenFile, Plan, STACK};
 
 use crate::control::Control;
 use crate::maps::{self, Line};
@@ -43,6 +43,7 @@ pub(crate) fn run(text: &[u8], control: &Control) -> ! {
     let Ok(plan) = Plan::parse(description) else { refuse(&[b"its description is damaged"]) };
     let Some(table) = maps::read(table) else { refuse(&[b"/proc/self/maps cannot be read"]) };
     check_kernel(&plan, table);
+    let fd = out_of_the_way(&plan, fd);
     restore_heap_end(&plan);
     for mapping in plan.mappings {
         ensure(&plan, mapping, table);
@@ -72,6 +73,21 @@ fn check_kernel(plan: &Plan<'_>, table: &[u8]) {
             b"the kernel lays out processes in another way than where the checkpoint was taken",
         ]);
     }
+}
+
+/// Moves the launcher's file to a number that is none of the program's own: it got whatever number
+/// was free in the launcher, and the program's files come back under theirs.
+fn out_of_the_way(plan: &Plan<'_>, mut fd: i32) -> i32 {
+    while plan.files.iter().any(|file| file.fd == fd as u32) {
+        // SAFETY: a copy of a descriptor that is open, at a free number above it.
+        let moved = unsafe { sys!(libc::SYS_fcntl, fd, libc::F_DUPFD_CLOEXEC, fd + 1) };
+        if moved < 0 {
+            refuse(&[b"no descriptor is free beside its own files; raise 'ulimit -n'"]);
+        }
+        system::close(fd);
+        fd = moved as i32;
+    }
+    fd
 }
 
 fn restore_heap_end(plan: &Plan<'_>) {
@@ -178,19 +194,32 @@ fn restore_files(plan: &Plan<'_>) {
             let Some(fd) = system::open(path, file.flags as i32 & !creating) else {
                 refuse(&[b"a file that it had open cannot be opened: ", path.to_bytes()]);
             };
-            // SAFETY: positions and numbers of descriptors; the launcher's own is far above.
-            unsafe {
-                sys!(libc::SYS_lseek, fd, file.position, libc::SEEK_SET);
-                if fd as u32 == file.fd {
-                    sys!(libc::SYS_fcntl, fd, libc::F_SETFD, 0);
-                } else {
-                    sys!(libc::SYS_dup2, fd, file.fd);
-                    system::close(fd);
-                }
+            // SAFETY: the position of a file that was just opened.
+            unsafe { sys!(libc::SYS_lseek, fd, file.position, libc::SEEK_SET) };
+            if !number(fd, file) {
+                refuse(&[b"a file cannot have its number again: ", path.to_bytes()]);
             }
             true
         });
     }
+}
+
+/// Gives an open file the number that it had, closed or kept when another program is started.
+fn number(fd: i32, file: &OpenFile) -> bool {
+    let closed_on_exec = file.flags as i32 & libc::O_CLOEXEC;
+    let wanted = file.fd as i32;
+    // SAFETY: numbers of descriptors; `out_of_the_way` has cleared this one.
+    let done = unsafe {
+        match fd == wanted {
+            true if closed_on_exec != 0 => 0,
+            true => sys!(libc::SYS_fcntl, fd, libc::F_SETFD, 0),
+            false => sys!(libc::SYS_dup3, fd, wanted, closed_on_exec),
+        }
+    };
+    if fd != wanted {
+        system::close(fd);
+    }
+    done >= 0
 }
 
 fn restore_signals(plan: &Plan<'_>) {

@@ -45,7 +45,7 @@ macro_rules! sys {
 }
 pub(crate) use sys;
 
-/// Opens a file for reading.
+/// Opens a file; who starts another program does not hand it on.
 pub(crate) fn open(path: &CStr, flags: i32) -> Option<i32> {
     // SAFETY: the path ends with 0.
     let fd =

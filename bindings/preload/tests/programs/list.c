@@ -1,8 +1,9 @@
 /*
  * A linked list, a growing array, globals and a local table: a program that calls nothing.
- *     list STEPS [FILE]
- * The file, of numbers, is read again at every step.
+ *     list STEPS [FILE [COUNT]]
+ * The file, of numbers, is opened COUNT times and read again at every step.
  */
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,13 +31,26 @@ static void push(uint64_t value) {
     grown[grown_len++] = value * 3;
 }
 
+enum { WATCHED_MAX = 256 };
+static FILE *watched[WATCHED_MAX];
+
+/* Every other one would be closed in a program that this one starts. */
+static int is_closed_on_exec(int i) { return i % 2; }
+
+static int read_again(int i) {
+    unsigned long number;
+    rewind(watched[i]);
+    int flags = fcntl(fileno(watched[i]), F_GETFD);
+    return fscanf(watched[i], "%lu", &number) == 1 && !!(flags & FD_CLOEXEC) == is_closed_on_exec(i);
+}
+
 int main(int argc, char **argv) {
     int steps = atoi(argv[1]);
     uint64_t local[64] = {0}, state = 1, sum = 0;
-    FILE *watched = argc > 2 ? fopen(argv[2], "r") : NULL;
-    unsigned long number;
-    if (argc > 2 && !watched)
-        return 2;
+    int files = argc > 3 ? atoi(argv[3]) : argc > 2;
+    for (int i = 0; i < files; i++)
+        if (!(watched[i] = fopen(argv[2], is_closed_on_exec(i) ? "re" : "r")))
+            return 2;
     printf("begin\n");
     fflush(stdout);
     for (int step = 0; step < steps; step++) {
@@ -45,11 +59,9 @@ int main(int argc, char **argv) {
             push(state >> 20);
             local[state >> 58] += step;
         }
-        if (watched) {
-            rewind(watched);
-            if (fscanf(watched, "%lu", &number) != 1)
+        for (int i = 0; i < files; i++)
+            if (!read_again(i))
                 return 3;
-        }
         printf("step %d\n", step);
         fflush(stdout);
         usleep(2000);

@@ -40,3 +40,14 @@ fn memory_shared_with_others_is_named() {
     assert_eq!(code, Some(CODE), "{said}");
     assert!(said.contains("no checkpoint: the program shares memory with others"), "{said}");
 }
+
+#[test]
+fn more_files_than_can_come_back_are_told() {
+    let program = Program::build_with("failing.c", &[], &["-DFILES=1025"]).unwrap();
+    let (said, code) = complaints(&program);
+    assert_eq!(code, Some(CODE), "{said}");
+    assert!(said.contains("no checkpoint: the program has more than 1024 files open"), "{said}");
+    let enough = Program::build_with("failing.c", &[], &["-DFILES=1020"]).unwrap();
+    let (said, _) = complaints(&enough);
+    assert_eq!(said, "", "so many fit");
+}

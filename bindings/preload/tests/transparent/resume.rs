@@ -40,6 +40,12 @@ fn a_program_that_watches_itself() {
     survives_two_kills("list.c", &[STEPS, "/proc/self/statm"]);
 }
 
+/// So many that the file which hands the program its memory has a number of theirs.
+#[test]
+fn a_program_with_many_open_files() {
+    survives_two_kills("list.c", &[STEPS, "/proc/self/statm", "200"]);
+}
+
 #[test]
 fn a_cxx_program() {
     survives_two_kills("map.cpp", &[STEPS]);
