@@ -40,8 +40,9 @@ fn is_program() -> bool {
     MODE.load(Ordering::Relaxed) == PROGRAM
 }
 
-/// The first call of a process decides, before any of the program's code runs.
-fn decide() -> bool {
+/// The first call of a process decides, before any of the program's code runs; tells whether the
+/// program allocates.
+pub(crate) fn decide() -> bool {
     if MODE.load(Ordering::Relaxed) == UNDECIDED {
         let resumes = is_to_be_resumed();
         MODE.store(if resumes { ENGINE } else { PROGRAM }, Ordering::Relaxed);

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::control::{Control, SETTINGS_MAX};
 use crate::system::{self, sys};
-use crate::{checkpoint, resume, stop};
+use crate::{allocator, checkpoint, resume, stop};
 
 #[used]
 #[unsafe(link_section = ".init_array")]
@@ -30,6 +30,9 @@ extern "C" fn start() {
     if let Some(text) = resume {
         resume::run(text.to_bytes(), control);
     }
+    // A program that has not allocated yet would decide in its own code, where a checkpoint can fall
+    // into the middle of it.
+    allocator::decide();
     forget_variables();
     install(signal as i32, checkpoint::handle);
     install(stop::signal(), stop::handle);

@@ -1,7 +1,8 @@
 /*
  * A linked list, a growing array, globals and a local table: a program that calls nothing.
  *     list STEPS [FILE [COUNT]]
- * The file, of numbers, is opened COUNT times and read again at every step.
+ * The file, of numbers, is opened COUNT times and read again at every step. Half-way it waits as long
+ * as there is a file `hold` in its directory.
  */
 #include <fcntl.h>
 #include <stdint.h>
@@ -64,7 +65,9 @@ int main(int argc, char **argv) {
                 return 3;
         printf("step %d\n", step);
         fflush(stdout);
-        usleep(2000);
+        do
+            usleep(2000);
+        while (step == steps / 2 && access("hold", F_OK) == 0);
     }
     for (struct node *node = head; node; node = node->next)
         sum = sum * 31 + node->value + strtoull(node->text, NULL, 16);

@@ -142,26 +142,44 @@ pub(crate) fn compile_list(dir: &Path) {
     assert!(built.unwrap().success());
 }
 
+/// Steps of that program where it is disturbed in the middle.
+pub(crate) const LIST_STEPS: &str = "100";
+
+/// Its answer when nobody disturbs it. From then on it waits in the middle, so that it does not come to
+/// its end before it is disturbed, until it is [let go](let_list_go).
+pub(crate) fn answer_of_list(dir: &Path) -> String {
+    let output = Command::new("./list").arg(LIST_STEPS).current_dir(dir).output().unwrap();
+    fs::write(dir.join("hold"), "").unwrap();
+    last_line(&String::from_utf8(output.stdout).unwrap())
+}
+
+pub(crate) fn let_list_go(dir: &Path) {
+    fs::remove_file(dir.join("hold")).unwrap();
+}
+
+pub(crate) fn last_line(text: &str) -> String {
+    text.lines().last().unwrap().to_owned()
+}
+
 #[test]
 #[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
 fn a_preloaded_program_goes_on_from_its_last_checkpoint() {
     let dir = tempfile::tempdir().unwrap();
     compile_list(dir.path());
-    let undisturbed = Command::new("./list").arg("1500").current_dir(dir.path()).output().unwrap();
-
+    let answer = answer_of_list(dir.path());
     let mut command = standfast(dir.path());
     command.args(["--preload", "--every", "100ms", "--retries", "1", "--library"]).arg(library());
-    let command = command.args(["--", "./list", "1500"]).stdout(Stdio::piped());
+    let command = command.args(["--", "./list", LIST_STEPS]).stdout(Stdio::piped());
     let child = command.stderr(Stdio::piped()).spawn().unwrap();
     let run = child.id();
     until("a checkpoint", || (checkpoints(dir.path()) > 1).then_some(()));
     kill_process(until("the program", || child_of(run, "list")), Signal::KILL).unwrap();
+    let_list_go(dir.path());
     let (code, said, remarks) = finish(child);
     assert_eq!(code, 7, "{remarks}");
     assert!(remarks.contains("killed by signal 9"), "{remarks}");
     assert!(remarks.contains("goes on from checkpoint"), "{remarks}");
-    let answer = |text: &str| text.lines().last().unwrap().to_owned();
-    assert_eq!(answer(&said), answer(&String::from_utf8(undisturbed.stdout).unwrap()));
+    assert_eq!(last_line(&said), answer);
     assert_eq!(said.lines().filter(|line| *line == "begin").count(), 1);
 }
 
@@ -272,11 +290,11 @@ fn a_process_goes_on_by_criu() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     compile_list(dir);
-    let undisturbed = Command::new("./list").arg("1500").current_dir(dir).output().unwrap();
+    let answer = answer_of_list(dir);
     let start = |every: &str| {
         let mut command = standfast(dir);
         let path = format!("{}:{}", criu.display(), std::env::var("PATH").unwrap());
-        command.env("PATH", path).args(["--criu", "--every", every, "--", "./list", "1500"]);
+        command.env("PATH", path).args(["--criu", "--every", every, "--", "./list", LIST_STEPS]);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.spawn().unwrap()
     };
@@ -292,11 +310,11 @@ fn a_process_goes_on_by_criu() {
     let mut verify = Command::new(assert_cmd::cargo::cargo_bin("standfast"));
     verify.current_dir(dir).args(["--store", "store", "--job", "test", "verify"]);
     assert!(verify.output().unwrap().status.success());
+    let_list_go(dir);
     let (code, said, remarks) = finish(start("1h"));
     assert_eq!(code, 7, "{remarks}");
     assert!(remarks.contains("goes on from checkpoint"), "{remarks}");
-    let answer = |text: &str| text.lines().last().unwrap().to_owned();
-    assert_eq!(answer(&said), answer(&String::from_utf8(undisturbed.stdout).unwrap()));
+    assert_eq!(last_line(&said), answer);
     assert!(!said.contains("begin"), "it went on: {said}");
 }
 
