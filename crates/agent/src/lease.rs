@@ -9,11 +9,14 @@
 //! asked for; no rank has a fixed share. A pool that ran empty refills a little first: woken for
 //! every single unit, ranks and writer would change places at every block.
 //!
+//! A rank gets units that it has had before as long as some are free: they are mapped in its process
+//! already. Then others' that are free, and only then such as nobody has touched, which cost memory.
+//!
 //! Invariants:
 //! - A unit is free, with one rank, or with the agent.
 //! - A rank that waits has not been granted anything since it asked.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// A pool that ran empty grants again when one unit of so many is free.
 const REFILL_SHARE: usize = 16;
@@ -22,17 +25,52 @@ const REFILL_SHARE: usize = 16;
 enum Holder {
     Free,
     Rank(u32),
-    Agent,
+    /// The agent, which got it from this rank.
+    Agent(u32),
 }
 
 /// The lease table of one pool.
 #[derive(Debug)]
 pub(crate) struct Leases {
     holders: Vec<Holder>,
-    /// The unit given back last is granted first: it is still in the caches.
-    free: Vec<u32>,
+    free: Free,
     waiting: VecDeque<(u32, u32)>,
     ran_empty: bool,
+}
+
+/// Units that nobody holds.
+#[derive(Debug)]
+struct Free {
+    /// By the rank that had them last. The one given back last is granted first: it is still in the
+    /// caches.
+    had: BTreeMap<u32, Vec<u32>>,
+    /// Nobody has had these.
+    fresh: Vec<u32>,
+    count: usize,
+}
+
+impl Free {
+    fn all(units: usize) -> Self {
+        Self { had: BTreeMap::new(), fresh: (0..units as u32).rev().collect(), count: units }
+    }
+
+    /// A unit for a rank.
+    fn take(&mut self, rank: u32) -> Option<u32> {
+        let own = self.had.get_mut(&rank).and_then(Vec::pop);
+        let taken = own.or_else(|| self.most()?.pop()).or_else(|| self.fresh.pop())?;
+        self.count -= 1;
+        Some(taken)
+    }
+
+    /// Those of the rank that misses one least.
+    fn most(&mut self) -> Option<&mut Vec<u32>> {
+        self.had.values_mut().max_by_key(|units| units.len())
+    }
+
+    fn put(&mut self, rank: u32, unit: u32) {
+        self.had.entry(rank).or_default().push(unit);
+        self.count += 1;
+    }
 }
 
 /// Units granted to a rank.
@@ -46,14 +84,14 @@ impl Leases {
     pub(crate) fn new(units: usize) -> Self {
         Self {
             holders: vec![Holder::Free; units],
-            free: (0..units as u32).rev().collect(),
+            free: Free::all(units),
             waiting: VecDeque::new(),
             ran_empty: false,
         }
     }
 
     pub(crate) fn free(&self) -> usize {
-        self.free.len()
+        self.free.count
     }
 
     pub(crate) fn leased(&self) -> usize {
@@ -76,13 +114,13 @@ impl Leases {
     /// Grants what there is to those who wait.
     pub(crate) fn grant(&mut self) -> Vec<Grant> {
         let refill = (self.holders.len() / REFILL_SHARE).max(1);
-        if self.waiting.is_empty() || (self.ran_empty && self.free.len() < refill) {
+        if self.waiting.is_empty() || (self.ran_empty && self.free() < refill) {
             return Vec::new();
         }
         let mut grants: Vec<Grant> = Vec::new();
         let mut wants: VecDeque<(usize, u32)> = VecDeque::new();
         while let Some((rank, count)) = self.waiting.pop_front() {
-            if self.free.len() <= grants.len() {
+            if self.free() <= grants.len() {
                 self.waiting.push_front((rank, count));
                 break;
             }
@@ -90,34 +128,37 @@ impl Leases {
             grants.push(Grant { rank, units: Vec::new() });
         }
         while let Some((at, count)) = wants.pop_front() {
-            let Some(unit) = self.free.pop() else { break };
-            self.holders[unit as usize] = Holder::Rank(grants[at].rank);
+            let rank = grants[at].rank;
+            let Some(unit) = self.free.take(rank) else { break };
+            self.holders[unit as usize] = Holder::Rank(rank);
             grants[at].units.push(unit);
             if count > 1 {
                 wants.push_back((at, count - 1));
             }
         }
-        self.ran_empty = self.free.is_empty();
+        self.ran_empty = self.free() == 0;
         grants
     }
 
     /// A rank hands a filled unit to the agent.
     pub(crate) fn hand_over(&mut self, rank: u32, unit: u32) -> Result<(), &'static str> {
         self.expect(unit, Holder::Rank(rank))?;
-        self.holders[unit as usize] = Holder::Agent;
+        self.holders[unit as usize] = Holder::Agent(rank);
         Ok(())
     }
 
     /// The agent is done with a unit.
     pub(crate) fn written(&mut self, unit: u32) {
-        assert_eq!(self.holders[unit as usize], Holder::Agent, "a unit is given back once");
-        self.set_free(unit);
+        let Holder::Agent(rank) = self.holders[unit as usize] else {
+            panic!("a unit is given back once");
+        };
+        self.set_free(rank, unit);
     }
 
     /// A rank does not need a unit any more.
     pub(crate) fn give_back(&mut self, rank: u32, unit: u32) -> Result<(), &'static str> {
         self.expect(unit, Holder::Rank(rank))?;
-        self.set_free(unit);
+        self.set_free(rank, unit);
         Ok(())
     }
 
@@ -126,7 +167,7 @@ impl Leases {
         self.waiting.retain(|(other, _)| *other != rank);
         for unit in 0..self.holders.len() as u32 {
             if self.holders[unit as usize] == Holder::Rank(rank) {
-                self.set_free(unit);
+                self.set_free(rank, unit);
             }
         }
     }
@@ -139,9 +180,9 @@ impl Leases {
         }
     }
 
-    fn set_free(&mut self, unit: u32) {
+    fn set_free(&mut self, rank: u32, unit: u32) {
         self.holders[unit as usize] = Holder::Free;
-        self.free.push(unit);
+        self.free.put(rank, unit);
     }
 }
 
@@ -167,6 +208,28 @@ mod tests {
         assert!(leases.grant().is_empty());
         leases.rank_gone(2);
         assert_eq!(counts(&leases.grant()), [(3, 2), (1, 2)], "a dead rank's units come back");
+    }
+
+    #[test]
+    fn a_rank_gets_what_it_had_before_then_what_others_had_then_what_is_fresh() {
+        let mut leases = Leases::new(10);
+        let mut take = |rank, count| {
+            leases.ask(rank, count).unwrap();
+            let mut units = leases.grant().remove(0).units;
+            for unit in &units {
+                leases.hand_over(rank, *unit).unwrap();
+                leases.written(*unit);
+            }
+            units.sort_unstable();
+            units
+        };
+        assert_eq!(take(1, 2), [0, 1]);
+        // The other has none of its own yet, and the pool needs no more memory than before.
+        assert_eq!(take(2, 4), [0, 1, 2, 3]);
+        let one = take(1, 1);
+        let own = take(2, 3);
+        assert!(!own.contains(&one[0]) && take(1, 1) == one && take(2, 3) == own);
+        assert_eq!(take(3, 10), (0..10).collect::<Vec<_>>());
     }
 
     #[test]

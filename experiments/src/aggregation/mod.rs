@@ -76,6 +76,8 @@ pub(crate) struct Point {
     pool_mib: u64,
     ranks: usize,
     captured_mib: f64,
+    /// The first checkpoint's t2 - t1, of the slowest rank.
+    first_blocked_s: f64,
     /// Median over checkpoints of the slowest rank: t2 - t1.
     pub(crate) blocked_s: f64,
     /// The same of t3 - t1.
@@ -97,10 +99,11 @@ impl fmt::Display for Point {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{:<8} pool {:>4} MiB: blocked {:>7.1} ms, durable {:>7.1} ms, overlapped {:>3.0} %, progress {:>3.0} %, {:>6.0} writes of {:>6.3} MiB, memory {:>6.1} MiB{}",
+            "{:<8} pool {:>4} MiB: blocked {:>7.1} ms (first {:>5.0}), durable {:>7.1} ms, overlapped {:>3.0} %, progress {:>3.0} %, {:>6.0} writes of {:>6.3} MiB, memory {:>6.1} MiB{}",
             self.write,
             self.pool_mib,
             self.blocked_s * 1e3,
+            self.first_blocked_s * 1e3,
             self.total_s * 1e3,
             self.overlap * 100.0,
             self.progress * 100.0,
@@ -242,6 +245,7 @@ fn point(
         pool_mib: case.pool_mib,
         ranks: case.ranks,
         captured_mib: mib(own(|told| told.bytes) as f64),
+        first_blocked_s: told.iter().map(|told| told.first_s).fold(0.0, f64::max),
         blocked_s,
         total_s,
         overlap: 1.0 - blocked_s / total_s,

@@ -37,7 +37,9 @@ pub(crate) struct Args {
 /// What a rank tells, one line.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Told {
-    /// Per round: the call returned (t2 - t1), and the checkpoint was durable (t3 - t1), in s.
+    /// The first checkpoint's t2 - t1, in s.
+    pub(super) first_s: f64,
+    /// Per round after it: the call returned (t2 - t1), and the checkpoint was durable (t3 - t1), in s.
     pub(super) rounds: Vec<(f64, f64)>,
     /// Work done between t2 and t3, as a share of what the same time allows without a checkpoint.
     pub(super) progress: f64,
@@ -54,6 +56,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let mut memory: Vec<Vec<u8>> =
         sizes(args.rank, args.scale).into_iter().map(|bytes| vec![0; bytes]).collect();
     change(&mut memory, args.rank, 0);
+    // Before there is a job: what it makes ready beside the program takes time as well.
+    let alone = work_rate(&comm)?;
     let before = super::pss_bytes("self").unwrap_or(0);
     let pairs = args.settings.iter().filter_map(|text| text.split_once('='));
     let pairs: Vec<(String, String)> =
@@ -64,8 +68,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         // them, and not during calls.
         unsafe { job.protect(&format!("piece-{at}"), piece.as_mut_ptr(), piece.len(), 8)? };
     }
-    let alone = work_rate(&comm)?;
     let (mut rounds, mut worked, mut time) = (Vec::new(), 0.0, 0.0);
+    let mut first_s = 0.0;
     let mut notes = Vec::new();
     for round in 0..=args.rounds {
         change(&mut memory, args.rank, round + 1);
@@ -76,16 +80,20 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         let (work, total_s) = work_until_durable(&job, version, t1)?;
         comm.barrier()?;
         // The first checkpoint touches memory for the first time.
-        if round > 0 {
-            rounds.push((blocked_s, total_s));
-            worked += work;
-            time += total_s - blocked_s;
+        match round {
+            0 => first_s = blocked_s,
+            _ => {
+                rounds.push((blocked_s, total_s));
+                worked += work;
+                time += total_s - blocked_s;
+            }
         }
         notes.extend(job.report(version)?.notes);
     }
     let after = super::pss_bytes("self").unwrap_or(before);
     let written = standfast_store::written();
     let told = Told {
+        first_s,
         rounds,
         progress: if time > 0.0 { worked / time / alone } else { 1.0 },
         bytes: memory.iter().map(|piece| piece.len() as u64).sum(),

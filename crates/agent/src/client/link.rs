@@ -30,6 +30,8 @@ use crate::wire::{self, Inbox};
 const UNITS_ASKED: u32 = 32;
 /// With fewer in stock it asks for more, while it goes on.
 const UNITS_LOW: usize = 12;
+/// What is ready is made ready again where it is less than needed by one part of so many.
+const WARM_AGAIN_SHARE: usize = 4;
 /// An agent that has said nothing for so long is taken for dead while pages wait for it.
 #[cfg(not(test))]
 const SILENCE_MAX: Duration = Duration::from_secs(30);
@@ -66,6 +68,10 @@ struct News {
     asked: bool,
     /// Whether a checkpoint is being captured; units that come later go back at once.
     capturing: bool,
+    /// So many units are to be in stock once, before any checkpoint, and go back then.
+    warming: usize,
+    /// So many were, or are to be.
+    warmed: usize,
     settled: VecDeque<Settled>,
     lost: Option<Error>,
     left: bool,
@@ -134,6 +140,8 @@ impl Link {
             stock: Vec::new(),
             asked: false,
             capturing: false,
+            warming: 0,
+            warmed: 0,
             settled: VecDeque::new(),
             lost: None,
             left: false,
@@ -150,6 +158,28 @@ impl Link {
             })
             .map_err(Error::os("start a thread"))?;
         Ok(Self { shared, memory, member })
+    }
+
+    /// Has units for so many bytes mapped in this process before a checkpoint needs them; it gets the
+    /// same ones later as long as they are free. `ranks`: those of the node, which share the pool.
+    pub fn warm(&self, bytes: usize, ranks: usize) {
+        let share = self.memory.units() / ranks.max(1);
+        let wanted = bytes.div_ceil(self.memory.unit_bytes()).min(share);
+        let mut news = self.shared.news();
+        let is_more = match news.warming {
+            0 => wanted > news.warmed + news.warmed / WARM_AGAIN_SHARE,
+            under_way => wanted > under_way,
+        };
+        if news.capturing || !is_more {
+            return;
+        }
+        (news.warming, news.warmed) = (wanted, wanted);
+        let asks = !std::mem::replace(&mut news.asked, true);
+        drop(news);
+        if asks {
+            // One that is lost tells so when a checkpoint is taken.
+            let _ = self.send(&Request::Lease { count: UNITS_ASKED });
+        }
     }
 
     /// Why the agent is of no more use, if that is so.
@@ -201,7 +231,7 @@ impl Link {
         if let Some(error) = &news.lost {
             return Err(error.clone());
         }
-        news.capturing = true;
+        (news.capturing, news.warming) = (true, 0);
         let unit = news.stock.pop();
         let ask = news.stock.len() < UNITS_LOW && !std::mem::replace(&mut news.asked, true);
         drop(news);
@@ -295,14 +325,16 @@ fn read_news(shared: &Shared, mut inbox: Inbox, mut mapped: Mapped) {
         };
         let mut news = shared.news();
         news.heard = Instant::now();
-        let mut late = None;
+        let (mut late, mut asks) = (None, false);
         match reply {
             Ok(Some(Reply::Beat)) => {}
             Ok(Some(Reply::Granted { units })) if granted => {
-                news.asked = false;
-                match news.capturing {
-                    true => news.stock.extend(units),
-                    false => late = Some(units),
+                news.stock.extend(units);
+                asks = !news.capturing && news.stock.len() < news.warming;
+                news.asked = asks;
+                if !news.capturing && !asks {
+                    news.warming = 0;
+                    late = Some(std::mem::take(&mut news.stock));
                 }
             }
             Ok(Some(Reply::Settled(settled))) => news.settled.push_back(*settled),
@@ -325,6 +357,9 @@ fn read_news(shared: &Shared, mut inbox: Inbox, mut mapped: Mapped) {
         shared.changed.notify_all();
         if let Some(units) = late {
             let _ = shared.send(&Request::Return { units });
+        }
+        if asks {
+            let _ = shared.send(&Request::Lease { count: UNITS_ASKED });
         }
         if over {
             return;

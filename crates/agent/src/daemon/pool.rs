@@ -13,6 +13,9 @@ use crate::lease::{Grant, Leases};
 use crate::memory::Memory;
 use crate::message::Reply;
 
+/// A pool fills up when one unit of so many is free. What ranks have in stock counts as in use.
+const FILLED_SHARE: usize = 16;
+
 /// The pool of one job.
 pub(super) struct Pool {
     memory: Memory,
@@ -87,9 +90,9 @@ impl Pool {
         self.grant(table);
     }
 
-    /// Whether at least three quarters of the units are in use.
+    /// Whether hardly any units are left to be granted.
     pub(super) fn is_filling_up(&self) -> bool {
-        self.table().leases.free() <= self.memory.units() / 4
+        self.table().leases.free() <= self.memory.units() / FILLED_SHARE
     }
 
     /// Units free, leased, most in use at once, and ranks waiting.

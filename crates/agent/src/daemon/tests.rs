@@ -5,15 +5,17 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use standfast_commit::Order;
 use standfast_format::{
     AttemptId, HashKind, Image, JobId, Pledge, Rank, SegmentId, Stats, StoreHeader, Version, name,
 };
+use standfast_reduce::PageHasher;
 use standfast_store::{DirStore, Lock, LockGuard, Options, Store};
 
 use super::Daemon;
+use crate::client::{Link, Member};
 use crate::message::{Begin, Block, HandOver, Manner, PROTOCOL, Reply, Request, Token};
 use crate::place::Place;
 use crate::wire::{self, Inbox};
@@ -371,4 +373,28 @@ fn the_lock_is_held_until_the_session_is_over() {
     drop(client);
     world.wait_over();
     drop(store.lock(Lock::Writer).unwrap());
+}
+
+#[test]
+fn a_rank_has_units_mapped_before_it_needs_them_and_gives_them_back() {
+    // It gets a quarter of the 64 units at a time, and no more than its share of them in all.
+    for (ranks, most) in [(1, 48), (2, 32)] {
+        let world = world();
+        let (_store, lock) = store(world.dir.path());
+        let hasher = PageHasher::new(HashKind::Xxh3, &[0; 32]);
+        let member = Member { rank: 0, hasher, page_bytes: 4096 };
+        let lock = lock.file().unwrap().as_fd();
+        let link = Link::begin(&world.place, wanted(world.dir.path()), lock, member).unwrap();
+        link.warm(40 * (16 << 10), ranks);
+        let end = Instant::now() + Duration::from_secs(60);
+        loop {
+            let session = crate::status(&world.place).unwrap().sessions.remove(0);
+            assert!(session.units_peak <= most, "{session:?}");
+            if (session.units_peak, session.units_free) == (most, session.units) {
+                break;
+            }
+            assert!(Instant::now() < end && link.lost().is_none(), "{session:?}");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
 }

@@ -228,17 +228,24 @@ impl Capturer {
         Ok(())
     }
 
-    /// Makes ready what a first checkpoint of so many bytes needs, beside the program: where it
-    /// writes by itself, and from host memory alone.
+    /// Makes ready what a first checkpoint of so many bytes needs, beside the program: where it is
+    /// written from host memory alone.
     pub(crate) fn warm(&mut self, bytes: u64) {
-        if bytes < WARM_BYTES_MIN || self.has_agent() || self.config.pipeline == Pipeline::Gpu {
+        // Who writes piece by piece fills one buffer again and again.
+        let needs_none =
+            self.config.write == Write::Direct || self.config.pipeline == Pipeline::Gpu;
+        if bytes < WARM_BYTES_MIN || needs_none {
             return;
+        }
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        if let Some(link) = &self.agency.link {
+            return link.warm(bytes, self.agency.ranks);
         }
         if self.packer.is_none() {
             self.packer = Some(self.start_packer());
         }
         let packer = self.packer.as_mut().expect("just made");
-        packer.warm(usize::try_from(bytes).unwrap_or(usize::MAX));
+        packer.warm(bytes);
     }
 
     fn start_packer(&mut self) -> Packer {
