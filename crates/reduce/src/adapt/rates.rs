@@ -14,7 +14,7 @@ const RESERVE_S: f64 = 5e-3;
 /// With so many raw bytes left the reserve begins to be worked off.
 const ENDING_BYTES: f64 = 32e6;
 /// A store with nothing to do is treated as if it were so much faster.
-const HURRY: f64 = 0.3;
+const HURRY: f64 = 0.15;
 /// Over so many raw bytes a surplus is worked off, and over those that are left, if they are fewer and
 /// not too few: the last blocks of a checkpoint must not be compressed hard while the last chunk waits
 /// for them.
