@@ -79,10 +79,8 @@ fn take_now(control: &Control) -> Option<Taken> {
         stop::go_on(control);
         return None;
     }
-    if !observe(control) {
-        let most = Digits::of(FILES_MAX as u64, 10);
-        let start: &[u8] = b"standfast: no checkpoint: the program has more than ";
-        system::say(&[start, most.text(), b" files open\n"]);
+    if let Err(unobserved) = observe(control) {
+        unobserved.complain();
         stop::go_on(control);
         return None;
     }
@@ -144,9 +142,32 @@ fn reap(control: &Control, patient: bool) -> bool {
     true
 }
 
+/// Why the program's files are not known: it would miss one that does not come back.
+enum Unobserved {
+    /// There are more than there is room for.
+    TooMany,
+    /// The kernel does not list them.
+    Unlisted,
+}
+
+impl Unobserved {
+    fn complain(&self) {
+        let start: &[u8] = b"standfast: no checkpoint: ";
+        let most = Digits::of(FILES_MAX as u64, 10);
+        match self {
+            Self::TooMany => {
+                system::say(&[start, b"the program has more than ", most.text(), b" files open\n"])
+            }
+            Self::Unlisted => system::say(&[
+                start,
+                b"/proc/self/fd cannot be read; has the program a descriptor left ('ulimit -n')?\n",
+            ]),
+        }
+    }
+}
+
 /// Notes what the kernel keeps for the process and what will have changed when the twin looks.
-/// False if there is no room for all: a program would miss a file that does not come back.
-fn observe(control: &Control) -> bool {
+fn observe(control: &Control) -> Result<(), Unobserved> {
     let page = control.as_ptr();
     for signal in 1..=64usize {
         // SAFETY: only the taker writes here; the kernel writes four words.
@@ -156,7 +177,7 @@ fn observe(control: &Control) -> bool {
         }
     }
     let mut len = 0;
-    let note = |fd: u64| -> Result<(), ()> {
+    let note = |fd: u64| {
         // Standard streams are those of whoever starts the program.
         if fd < 3 {
             return Ok(());
@@ -174,7 +195,7 @@ fn observe(control: &Control) -> bool {
             let flags = (mode as i32 | on_exec) as u32;
             let file = FileAt { fd: fd as u32, flags, position: position as u64 };
             if len == FILES_MAX {
-                return Err(());
+                return Err(Unobserved::TooMany);
             }
             // SAFETY: within the table, and only the taker writes here.
             unsafe { (*page).files[len] = file };
@@ -185,7 +206,7 @@ fn observe(control: &Control) -> bool {
     let noted = stop::each_number(c"/proc/self/fd", note);
     // SAFETY: as above.
     unsafe { (*page).files_len = len };
-    noted == Some(Ok(()))
+    noted.unwrap_or(Err(Unobserved::Unlisted))
 }
 
 fn complain(unstopped: &Unstopped) {
