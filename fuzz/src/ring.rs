@@ -1,9 +1,9 @@
 //! Files of the ring: topologies and shards.
 
 use standfast_format::{AttemptId, JobId, Version, name};
-use standfast_protect::shard::Header;
-use standfast_protect::topology::GroupId;
-use standfast_protect::{Shape, Shard, Stamp, Topology};
+use standfast_ring::shard::Header;
+use standfast_ring::topology::GroupId;
+use standfast_ring::{Shape, Shard, Stamp, Topology};
 
 use crate::envelope::{self, AS_IT_IS, BODY, Sort, body};
 

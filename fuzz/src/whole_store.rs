@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicU64;
 use arbitrary::{Arbitrary, Unstructured};
 use standfast::{Manifest, Rank};
 use standfast_format::{Image, StoreHeader};
-use standfast_pack::SegmentReader;
+use standfast_write::SegmentReader;
 use standfast_restart::{Inventory, Rebuild, Sink, check_segment, read_image};
 use standfast_store::{MemoryStore, Store};
 

@@ -119,7 +119,7 @@ impl Drop for Absent {
 }
 
 fn serve(handle: &Userfault, stop: &OwnedFd, touched: impl Fn(usize) -> Served) {
-    standfast_store::keep_signals_away();
+    standfast_sys::keep_signals_away();
     let size = system_page();
     loop {
         let mut watched = [PollFd::new(handle, PollFlags::IN), PollFd::new(stop, PollFlags::IN)];

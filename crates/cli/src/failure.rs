@@ -188,8 +188,8 @@ impl From<standfast_drain::Error> for Failure {
     }
 }
 
-impl From<standfast_pack::Error> for Failure {
-    fn from(error: standfast_pack::Error) -> Self {
+impl From<standfast_write::Error> for Failure {
+    fn from(error: standfast_write::Error) -> Self {
         Failure::new(error.kind(), error.to_string())
     }
 }

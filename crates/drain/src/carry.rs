@@ -24,10 +24,10 @@ use std::time::Duration;
 use standfast_format::{
     Image, ImageRef, Kind, Level, Manifest, Rank, SegmentId, SegmentRef, StoreHeader, Version, name,
 };
-use standfast_pack::SegmentReader;
 use standfast_reduce::{CodecSpec, FilterChoice};
 use standfast_restart::{Inventory, decode_image, read_header};
 use standfast_store::{Lock, LockGuard, Store};
+use standfast_write::SegmentReader;
 
 use crate::encoding::{Codecs, Encoding};
 use crate::error::{Error, Result};

@@ -107,8 +107,8 @@ impl From<standfast_commit::Error> for Error {
     }
 }
 
-impl From<standfast_pack::Error> for Error {
-    fn from(source: standfast_pack::Error) -> Self {
+impl From<standfast_write::Error> for Error {
+    fn from(source: standfast_write::Error) -> Self {
         Error::Read(source.into())
     }
 }

@@ -17,10 +17,10 @@ use standfast_format::{
     Block, SEGMENT_FOOTER_BYTES, SEGMENT_HEADER_BYTES, SegmentFooter, SegmentHeader, SegmentId,
     SegmentIndex, SegmentRef, StoreHeader, name,
 };
-use standfast_pack::SegmentReader;
 use standfast_reduce::{BlockEncoder, Encoded};
 use standfast_restart::{WholeBlock, each_block};
 use standfast_store::{ObjectWriter, Store};
+use standfast_write::SegmentReader;
 
 use crate::encoding::Codecs;
 use crate::error::{Error, Result};

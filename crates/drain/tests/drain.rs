@@ -85,7 +85,7 @@ fn check(store: &dyn Store) -> Vec<u64> {
     for manifest in &inventory.checkpoints {
         for segment in &manifest.segments {
             let reader =
-                standfast_pack::SegmentReader::open(store, inventory.header.id, segment).unwrap();
+                standfast_write::SegmentReader::open(store, inventory.header.id, segment).unwrap();
             let done = Default::default();
             check_segment(&reader, &inventory.header, 1, &done, |error| panic!("{error}"));
         }

@@ -12,7 +12,7 @@ use standfast_gpu::erasure::{
 };
 use standfast_gpu::memory::{Faults, Step};
 use standfast_gpu::vectors;
-use standfast_protect::{Arithmetic, Block, Cpu, Factors, Memory};
+use standfast_ring::{Arithmetic, Block, Cpu, Factors, Memory};
 
 use job::Job;
 

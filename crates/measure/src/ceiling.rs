@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rustix::fs::{FallocateFlags, Mode, OFlags};
-use standfast_store::AlignedBuf;
+use standfast_sys::AlignedBuf;
 
 use crate::data;
 use crate::figure::{Error, Figure, Result, Setting, best, rate, timed};

@@ -1,6 +1,6 @@
 //! Data to measure with: unique and incompressible, smooth and noisy numbers.
 
-use standfast_store::AlignedBuf;
+use standfast_sys::AlignedBuf;
 
 /// A generator of bits without pattern; fast, seeded, not for secrets.
 pub(crate) struct Noise(u64);

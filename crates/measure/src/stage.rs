@@ -6,7 +6,7 @@ use std::time::Duration;
 use standfast::{Job, Level, Stats, Version};
 use standfast_format::HashKind;
 use standfast_reduce::{BlockDecoder, BlockEncoder, CodecSpec, FilterChoice, PageHasher, is_zero};
-use standfast_store::AlignedBuf;
+use standfast_sys::AlignedBuf;
 
 use crate::ceiling::{Memory, READ_WAYS, Raw, WRITE_WAYS};
 use crate::data;

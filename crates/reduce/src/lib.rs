@@ -1,14 +1,10 @@
 //! Reduction: what is zero is dropped, what is known is referenced, the rest is compressed.
 //!
 //! Data: pages from `capture` -> [`is_zero`], [`PageHasher`] -> unique pages, joined to blocks ->
-//! [`BlockEncoder`] -> stored blocks for `pack`. On restart [`BlockDecoder`] undoes the block and
+//! [`BlockEncoder`] -> stored blocks for `write`. On restart [`BlockDecoder`] undoes the block and
 //! the page hashes prove the result.
 //!
-//! Across ranks: hashes of new pages -> [`collective`] -> which of them this rank stores, and where
-//! the others lie.
-//!
-//! This crate does no I/O; ranks talk through the communicator that is given to [`collective`].
-//! Only [`Scanner`] starts threads, for the time of one scan. It works on slices, and every object
+//! This crate does no I/O. Only [`Scanner`] starts threads, for the time of one scan. It works on slices, and every object
 //! holds memory bounded by what it was made for.
 //!
 //! ```
@@ -38,7 +34,6 @@ mod adapt;
 mod block;
 mod catalog;
 mod codec;
-pub mod collective;
 mod error;
 mod filter;
 pub mod float;

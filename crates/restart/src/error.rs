@@ -50,7 +50,7 @@ pub enum Error {
     },
     /// A segment is damaged or not the one that belongs there.
     #[error(transparent)]
-    Pack(#[from] standfast_pack::Error),
+    Pack(#[from] standfast_write::Error),
     /// A page does not have the hash it was stored with.
     #[error("segment {segment}, slot {slot}: the page does not have the hash it was stored with")]
     Page {

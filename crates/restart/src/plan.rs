@@ -12,7 +12,7 @@
 //!   block alone is longer.
 
 use standfast_format::{Image, Run};
-use standfast_pack::SegmentReader;
+use standfast_write::SegmentReader;
 
 /// Longest stretch that is read at once: a buffer of this size has huge pages, which direct I/O
 /// is fastest with.

@@ -23,9 +23,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use standfast_format::{
     HASH_BYTES_MAX, Image, Referred, RegionImage, Run, SegmentId, SegmentRef, StoreHeader,
 };
-use standfast_pack::{Error as PackError, SegmentReader};
 use standfast_reduce::{BlockDecoder, PageHasher};
-use standfast_store::{AlignedBuf, Store};
+use standfast_store::Store;
+use standfast_sys::AlignedBuf;
+use standfast_write::{Error as PackError, SegmentReader};
 
 use crate::error::{Error, Result};
 use crate::plan::{EXTENT_BYTES_MAX, Extent, Piece, plan, plan_all};

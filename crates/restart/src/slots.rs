@@ -5,8 +5,8 @@ use std::sync::atomic::AtomicU64;
 use standfast_format::{
     Digest, HashKind, Image, Rank, RegionImage, Run, SegmentRef, StoreHeader, Version,
 };
-use standfast_pack::Error as PackError;
 use standfast_store::Store;
+use standfast_write::Error as PackError;
 
 use crate::error::{Error, Result};
 use crate::rebuild::{Rebuild, Unproven};

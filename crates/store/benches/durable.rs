@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use standfast_store::{AlignedBuf, DirStore, Io, Options, Store};
+use standfast_store::{DirStore, Io, Options, Store};
+use standfast_sys::AlignedBuf;
 
 const DIRECT: i32 = libc::O_DIRECT;
 const MIB: usize = 1 << 20;

@@ -18,7 +18,6 @@
 //! What this is not: a cache, a network protocol, or a checker of contents. Checksums belong to
 //! the formats above; a store returns the bytes that the medium returns.
 
-mod aligned;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod contract;
@@ -33,11 +32,9 @@ mod meter;
 mod name;
 #[cfg(feature = "object")]
 mod object;
-mod signals;
 mod sizes;
 mod union;
 
-pub use aligned::AlignedBuf;
 pub use contract::{
     HELD_BYTES_MAX, Lock, LockGuard, ObjectMeta, ObjectReader, ObjectWriter, OwnedBytes, Store,
 };
@@ -51,6 +48,5 @@ pub use meter::{Pace, WriteMeter};
 pub use name::{NAME_BYTES_MAX, check_name, check_prefix};
 #[cfg(feature = "object")]
 pub use object::ObjectStore;
-pub use signals::keep_signals_away;
 pub use sizes::WriteSizes;
 pub use union::UnionStore;

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::aligned::ALIGN;
 use crate::contract::Store;
 use crate::dir::DirStore;
 use crate::error::{Error, Result};
 use crate::memory::MemoryStore;
 #[cfg(feature = "object")]
 use crate::object::ObjectStore;
+use standfast_sys::ALIGN;
 
 /// How a directory store moves its data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

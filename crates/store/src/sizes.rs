@@ -13,7 +13,7 @@
 
 use std::time::Duration;
 
-use crate::aligned::ALIGN;
+use standfast_sys::ALIGN;
 
 /// The first write is so much shorter than a whole chunk.
 const FIRST_PART: usize = 32;

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use standfast_comm::{Comm, run_threads};
 use standfast_format::{HashKind, SegmentId};
-use standfast_reduce::collective::{Exact, Place, Shares, Strategy, Threshold, TopK};
+use standfast_share::{Exact, Place, Shares, Strategy, Threshold, TopK};
 
 use super::names;
 use super::watch::{Path, Step, Watched};

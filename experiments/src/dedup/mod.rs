@@ -1,7 +1,7 @@
 //! Deduplication across ranks: the published figures again, on virtual ranks, and beyond them.
 //!
 //! Data: generated or real pages -> hashes -> both strategies of
-//! [`standfast_reduce::collective`] -> points, plots and bars. Every experiment compares what the
+//! [`standfast_share`] -> points, plots and bars. Every experiment compares what the
 //! exact strategy stores with one global set of all hashes.
 //!
 //! | experiment | figure of Nicolae 2013 |

@@ -7,7 +7,7 @@ use standfast_comm::collective::all_max;
 use standfast_comm::{Comm, Result, run_threads};
 use standfast_format::HashKind;
 use standfast_reduce::PageHasher;
-use standfast_reduce::collective::{Exact, Strategy, Threshold, TopK};
+use standfast_share::{Exact, Strategy, Threshold, TopK};
 
 use super::names::HASH_BYTES;
 

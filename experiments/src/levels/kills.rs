@@ -254,7 +254,7 @@ pub(crate) fn verify(args: &VerifyArgs) -> anyhow::Result<()> {
             findings.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         };
         for segment in &manifest.segments {
-            match standfast_pack::SegmentReader::open(&*store, inventory.header.id, segment) {
+            match standfast_write::SegmentReader::open(&*store, inventory.header.id, segment) {
                 Ok(reader) => {
                     let done = AtomicU64::new(0);
                     check_segment(&reader, &inventory.header, 2, &done, |error| found(&error));

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use standfast_format::CodecKind;
 use standfast_gpu::broker::{self, Broker};
-use standfast_pack::Pipeline;
 use standfast_reduce::{BlockEncoder, CodecSpec, FilterChoice, Offload};
+use standfast_write::Pipeline;
 
 use super::trial::{Device, Rounds, Trial, together};
 

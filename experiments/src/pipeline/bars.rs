@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use standfast_measure::{Bar, Better};
-use standfast_pack::Pipeline;
 use standfast_reduce::{CodecChoice, CodecSpec};
+use standfast_write::Pipeline;
 
 use super::BLOCK_BYTES;
 use super::alone::{Alone, Order};

@@ -8,8 +8,8 @@ use serde::Serialize;
 use standfast_gpu::broker::{self, Broker};
 use standfast_model::pipeline::{Form, Stages};
 use standfast_model::plot::{Axis, Body, Chart, Line};
-use standfast_pack::Pipeline;
 use standfast_reduce::{CodecChoice, CodecSpec};
+use standfast_write::Pipeline;
 
 use super::alone::{Alone, alone_on_gpu};
 use super::data::Data;

@@ -6,9 +6,9 @@ use std::time::Instant;
 
 use standfast_format::{HashKind, JobId, Rank, SegmentId, name};
 use standfast_gpu::broker::Broker;
-use standfast_pack::{PackSettings, Packer, Pipeline, SegmentSettings};
 use standfast_reduce::{BlockEncoder, CodecChoice, CodecSpec, FilterChoice, PageHasher};
 use standfast_store::{DirStore, Options, Store};
+use standfast_write::{PackSettings, Packer, Pipeline, SegmentSettings};
 
 use super::alone::zip;
 use super::limited::Limited;

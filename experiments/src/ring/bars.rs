@@ -1,7 +1,7 @@
 //! Bars of letter E: what the ring survives, counted, and what it costs, measured.
 
 use standfast_measure::{Bar, Better};
-use standfast_protect::{Shape, Topology};
+use standfast_ring::{Shape, Topology};
 
 use super::sets::Loss;
 
@@ -18,7 +18,7 @@ pub(crate) fn bars(rounds: usize, each: &mut impl FnMut(Bar)) -> anyhow::Result<
              (needs Debian's libisal-dev; make bars does so where it is installed)"
         );
     }
-    standfast_protect::measure::bars(rounds, |reading| {
+    standfast_ring::measure::bars(rounds, |reading| {
         let better = if reading.higher_is_better { Better::Higher } else { Better::Lower };
         let (ceiling, unit) = reading.ceiling;
         let bar = Bar::new(LETTER, reading.name.clone(), reading.value, better, reading.goal);

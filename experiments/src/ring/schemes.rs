@@ -1,6 +1,6 @@
 //! What other schemes survive, to compare with: each by its own rule on the same nodes.
 
-use standfast_protect::{Shape, Topology};
+use standfast_ring::{Shape, Topology};
 
 /// A way to keep checkpoints beside their nodes.
 pub(super) enum Scheme {

@@ -12,8 +12,8 @@ use std::time::Duration;
 use serde::Serialize;
 use standfast_model::plot::{Axis, Body, Chart, Line};
 use standfast_model::ring::StarCost;
-use standfast_protect::measure::{StarTime, node_time, star_time};
-use standfast_protect::{Options, Order};
+use standfast_ring::measure::{StarTime, node_time, star_time};
+use standfast_ring::{Options, Order};
 
 use crate::report::Report;
 

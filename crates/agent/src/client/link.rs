@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use standfast_format::AttemptId;
 use standfast_reduce::PageHasher;
-use standfast_store::keep_signals_away;
+use standfast_sys::keep_signals_away;
 
 use super::{ask, connect};
 use crate::error::{Error, Result};

@@ -11,8 +11,8 @@ use standfast_commit::{Draft, Error as CommitError, Moved, Order, Part, Publishe
 use standfast_format::{
     AttemptId, Image, Kind, Manifest, Rank, SegmentId, SegmentRef, Stats, Tally, name,
 };
-use standfast_pack::{SharedBatch, SharedSegment};
 use standfast_restart::Inventory;
+use standfast_write::{SharedBatch, SharedSegment};
 
 use crate::message::{Failure, HandOver, Place, Settled};
 
@@ -98,7 +98,7 @@ pub(super) fn settled(
 pub(super) fn places(sealed: &[SharedSegment]) -> Vec<Place> {
     let of_segment = |shared: &SharedSegment| {
         let segment = shared.sealed.reference.id;
-        let place = move |placed: &standfast_pack::Placed| Place {
+        let place = move |placed: &standfast_write::Placed| Place {
             stream: placed.stream,
             segment,
             first_slot: placed.first_slot,
@@ -141,7 +141,7 @@ fn publish(
 fn moved(sealed: &[SharedSegment]) -> HashMap<SegmentId, Moved> {
     let of_segment = |shared: &SharedSegment| {
         let segment = shared.sealed.reference;
-        let moved = move |placed: &standfast_pack::Placed| {
+        let moved = move |placed: &standfast_write::Placed| {
             (placed.stream, Moved { segment, first_slot: placed.first_slot })
         };
         shared.streams.iter().map(moved).collect::<Vec<_>>()

@@ -24,7 +24,8 @@ use standfast_drain::policy::Policy;
 use standfast_drain::{Drain, Encoding, Error, Event, Flow, Priority, Progress, Retention, Until};
 use standfast_format::{Kind, name};
 use standfast_reduce::FilterChoice;
-use standfast_store::{Options, Store, keep_signals_away};
+use standfast_store::{Options, Store};
+use standfast_sys::keep_signals_away;
 
 use super::log::Log;
 use crate::message::Manner;

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use standfast_commit::{Error as CommitError, Order, Publisher};
 use standfast_format::{Pledge, PledgedPart, PledgedStream, Rank, SegmentRef, Stats, Writes, name};
-use standfast_pack::SharedSegment;
+use standfast_write::SharedSegment;
 
 use super::commit::{Failed, Ready, check_image, places, settled, stats, tallies};
 use crate::message::{Failure, Figures, HandOver, Pledged, Settled};
@@ -75,7 +75,7 @@ fn write(
 
 fn streams(sealed: &[SharedSegment]) -> Vec<PledgedStream> {
     let of_segment = |(at, shared): (usize, &SharedSegment)| {
-        let stream = move |placed: &standfast_pack::Placed| PledgedStream {
+        let stream = move |placed: &standfast_write::Placed| PledgedStream {
             stream: placed.stream,
             segment: at as u32,
             first_slot: placed.first_slot,

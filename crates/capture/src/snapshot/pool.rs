@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use standfast_store::AlignedBuf;
+use standfast_sys::AlignedBuf;
 
 /// Fixed memory that is written at places nobody else uses.
 #[derive(Clone)]

@@ -10,7 +10,7 @@ use std::collections::hash_map::Entry;
 use serde_json::json;
 use standfast::{Image, human_bytes};
 use standfast_format::{Rank, Run, SegmentId, SegmentIndex, SegmentRef};
-use standfast_pack::SegmentReader;
+use standfast_write::SegmentReader;
 
 use crate::escape;
 use crate::failure::Result;

@@ -9,8 +9,8 @@ use standfast_comm::{Comm, collective, run_threads};
 use standfast_format::{AttemptId, JobId, Version};
 use standfast_gpu::erasure::DevicePieces;
 use standfast_gpu::vectors;
-use standfast_protect::topology::Piece;
-use standfast_protect::{
+use standfast_ring::topology::Piece;
+use standfast_ring::{
     Arithmetic, Holding, Means, Memory, Options, Order, Outside, Recovery, Shape, Shard, Sink,
     Source, Stamp, Topology, encode_with, recover_with,
 };
@@ -30,7 +30,7 @@ pub(crate) trait Place: Source + Sink + Clone {
     fn get(&self, piece: Piece) -> Result<Option<Vec<u8>>, Outside>;
     fn remove(&self, piece: Piece);
     fn pieces(&self) -> Vec<Piece>;
-    fn shard(&self, piece: Piece) -> standfast_protect::Result<Shard>;
+    fn shard(&self, piece: Piece) -> standfast_ring::Result<Shard>;
 }
 
 /// The files of every rank, by piece.
@@ -142,7 +142,7 @@ impl Place for Memory {
         self.pieces()
     }
 
-    fn shard(&self, piece: Piece) -> standfast_protect::Result<Shard> {
+    fn shard(&self, piece: Piece) -> standfast_ring::Result<Shard> {
         self.shard(piece)
     }
 }
@@ -164,7 +164,7 @@ impl Place for DevicePieces {
         self.pieces()
     }
 
-    fn shard(&self, piece: Piece) -> standfast_protect::Result<Shard> {
+    fn shard(&self, piece: Piece) -> standfast_ring::Result<Shard> {
         self.shard(piece)
     }
 }

@@ -12,10 +12,10 @@ use standfast_gpu::erasure::{
     STAR_BLOCK_BYTES,
 };
 use standfast_gpu::{Gpu, Stream, vectors};
-use standfast_protect::kernel::Combine;
-use standfast_protect::measure::{Lent, Nowhere};
-use standfast_protect::topology::Piece;
-use standfast_protect::{
+use standfast_ring::kernel::Combine;
+use standfast_ring::measure::{Lent, Nowhere};
+use standfast_ring::topology::Piece;
+use standfast_ring::{
     Arithmetic, Cpu, Means, Memory, Options, Order, Outside, Shape, Source, Stamp, Topology,
     encode_with,
 };

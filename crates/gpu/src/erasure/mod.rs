@@ -2,7 +2,7 @@
 //!
 //! Data: `k` data shards -> [`Code::parity`] times them -> `m` parity shards; any `k` of the
 //! `k + m` -> [`Code::rebuild`] times them -> those that are lost. Codes, matrices and the products
-//! on the CPU are those of `crates/protect`; the device gives the same bytes: [`DeviceErasure`] from
+//! on the CPU are those of `crates/ring`; the device gives the same bytes: [`DeviceErasure`] from
 //! and to device memory, [`HostErasure`] from and to host memory. [`DeviceArithmetic`] multiplies for
 //! a whole star, whose pieces lie in host memory or, as [`DevicePieces`], on the device.
 //!
@@ -21,11 +21,11 @@ pub use device::DeviceErasure;
 pub(crate) use device::KERNELS;
 pub use host::{HostErasure, Input, Output, Room};
 pub use pieces::DevicePieces;
-pub use standfast_protect::Matrix;
-pub use standfast_protect::code::{Code, Family, PIECES_MAX};
+pub use standfast_ring::Matrix;
+pub use standfast_ring::code::{Code, Family, PIECES_MAX};
 pub use star::{DeviceArithmetic, STAR_BLOCK_BYTES};
 
-use standfast_protect::kernel::Combine;
+use standfast_ring::kernel::Combine;
 
 /// The matrix times the shards, on the CPU. Panics unless there are as many shards as columns,
 /// all of one length.

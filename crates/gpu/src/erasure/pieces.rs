@@ -8,8 +8,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use standfast_protect::topology::Piece;
-use standfast_protect::{Outside, Shard, Sink, Source};
+use standfast_ring::topology::Piece;
+use standfast_ring::{Outside, Shard, Sink, Source};
 
 use crate::device::{DeviceBuffer, DeviceSlice, Gpu, Stream};
 use crate::erasure::stand_in::StandInBody;
@@ -125,7 +125,7 @@ impl DevicePieces {
     }
 
     /// Opens a shard.
-    pub fn shard(&self, piece: Piece) -> standfast_protect::Result<Shard> {
+    pub fn shard(&self, piece: Piece) -> standfast_ring::Result<Shard> {
         let bytes = self.lock().whole.get(&piece).map_or(0, File::bytes) as u64;
         Shard::open(bytes, |at, into| self.clone().read(piece, at, into))
     }

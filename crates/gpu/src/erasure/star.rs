@@ -7,7 +7,7 @@
 //! - A fault is said once; the CPU makes the products of that block and of all that follow.
 //! - Nothing of a product that failed on the device is sent.
 
-use standfast_protect::{Arithmetic, Block, FACTORS_MAX, Factors};
+use standfast_ring::{Arithmetic, Block, FACTORS_MAX, Factors};
 
 use crate::device::Gpu;
 use crate::erasure::{DevicePieces, HostErasure, Input, Matrix, Output, Room};

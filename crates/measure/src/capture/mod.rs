@@ -11,7 +11,7 @@ mod tracker;
 
 use std::time::Duration;
 
-use standfast_store::AlignedBuf;
+use standfast_sys::AlignedBuf;
 
 use crate::Measured;
 use crate::data;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::thread;
 
 use super::{Case, case_table, pattern, write};
-use crate::aligned::AlignedBuf;
 use crate::contract::Store;
+use standfast_sys::AlignedBuf;
 
 pub(super) const CASES: &[Case] = case_table![
     any_offset_and_length_reads_right,

@@ -20,12 +20,11 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use super::part::PartFile;
-use crate::aligned::AlignedBuf;
 use crate::contract::OwnedBytes;
 use crate::count;
 use crate::failpoint;
 use crate::meter::WriteMeter;
-use crate::signals;
+use standfast_sys::AlignedBuf;
 
 /// A writer of whole blocks has a chunk for what is around them, and one on its way.
 const PREPARED: usize = 2;
@@ -98,7 +97,7 @@ impl IoThreads {
             let shared = shared.clone();
             let thread = thread::Builder::new().name(format!("sf-io-{number}"));
             started.threads.push(thread.spawn(move || {
-                signals::keep_signals_away();
+                standfast_sys::keep_signals_away();
                 shared.work();
             })?);
         }

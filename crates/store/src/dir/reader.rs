@@ -13,10 +13,10 @@ use rustix::io::Errno;
 
 use super::part::is_einval;
 use super::tree::Tree;
-use crate::aligned::{ALIGN, AlignedBuf};
 use crate::contract::ObjectReader;
 use crate::error::{Error, Result};
 use crate::location::{Io, Options};
+use standfast_sys::{ALIGN, AlignedBuf};
 
 pub(super) struct DirReader {
     tree: Arc<Tree>,

@@ -17,11 +17,11 @@ use standfast_format::Kind;
 
 use super::io_threads::{Data, Flight, IoThreads};
 use super::part::{IfExists, Part};
-use crate::aligned::{ALIGN, AlignedBuf};
 use crate::contract::{HELD_BYTES_MAX, ObjectWriter, OwnedBytes};
 use crate::error::{Error, Result};
 use crate::meter::WriteMeter;
 use crate::sizes::WriteSizes;
+use standfast_sys::{ALIGN, AlignedBuf};
 
 /// Space reserved first where nobody says how much will come.
 const RESERVE_BYTES_MIN: u64 = 16 << 20;

@@ -10,8 +10,6 @@ use std::sync::mpsc;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 
-use crate::signals;
-
 /// Requests mostly wait; two threads sign and encrypt.
 const THREADS: usize = 2;
 
@@ -26,7 +24,7 @@ impl Bridge {
         let runtime = Builder::new_multi_thread()
             .worker_threads(THREADS)
             .thread_name("sf-object")
-            .on_thread_start(signals::keep_signals_away)
+            .on_thread_start(standfast_sys::keep_signals_away)
             .enable_all()
             .build()?;
         Ok(Bridge { runtime: Some(runtime) })

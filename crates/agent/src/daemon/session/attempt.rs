@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use standfast_commit::Order;
 use standfast_format::Kind;
-use standfast_pack::{Arrived, SharedBatch};
+use standfast_write::{Arrived, SharedBatch};
 
 use super::refused;
 use crate::error::Result;

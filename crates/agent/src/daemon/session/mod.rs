@@ -19,8 +19,8 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use standfast_commit::{Order, Publisher};
 use standfast_format::{AttemptId, Kind, Rank};
-use standfast_pack::{Arrived, SegmentSettings, SharedPacker};
 use standfast_restart::Inventory;
+use standfast_write::{Arrived, SegmentSettings, SharedPacker};
 
 use self::attempt::Attempt;
 use super::commit::{self, Ready};

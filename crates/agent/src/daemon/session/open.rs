@@ -8,10 +8,10 @@ use serde_json::json;
 use standfast_commit::Publisher;
 use standfast_format::{BLOCK_BYTES_MAX, FilterKind, Kind, check_page_bytes};
 use standfast_gpu::broker::Broker;
-use standfast_pack::{PackSettings, Pipeline, SharedPacker};
 use standfast_reduce::FilterChoice;
 use standfast_restart::Inventory;
 use standfast_store::{Io, Options, Store};
+use standfast_write::{PackSettings, Pipeline, SharedPacker};
 
 use super::{Session, State, refused};
 use crate::daemon::log::Log;

@@ -287,7 +287,7 @@ impl Inner {
     }
 
     fn handle_faults(&self, stop: &OwnedFd) {
-        standfast_store::keep_signals_away();
+        standfast_sys::keep_signals_away();
         let mut pending = false;
         loop {
             let mut watched =

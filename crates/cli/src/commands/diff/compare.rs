@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use standfast::Image;
 use standfast_format::{RegionImage, Run, SegmentId, SegmentIndex, SegmentRef};
-use standfast_pack::{Error, SegmentReader};
+use standfast_write::{Error, SegmentReader};
 
 use crate::failure::Result;
 use crate::place::OpenJob;

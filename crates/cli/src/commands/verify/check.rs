@@ -12,8 +12,8 @@ use std::sync::atomic::AtomicU64;
 use indicatif::ProgressBar;
 use standfast::{Image, Manifest, Version};
 use standfast_format::{Run, SegmentId, SegmentRef, name};
-use standfast_pack::{Error as PackError, SegmentReader};
 use standfast_restart::{Error, Inventory, Rebuild, check_segment, read_image};
+use standfast_write::{Error as PackError, SegmentReader};
 
 use super::findings::{Finding, segment_of};
 use crate::bar;

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use standfast::{Kind, Version};
 use standfast_format::name;
-use standfast_pack::Error as PackError;
 use standfast_restart::Error;
+use standfast_write::Error as PackError;
 
 /// A damaged object.
 #[derive(Debug)]

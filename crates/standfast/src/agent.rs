@@ -1,0 +1,155 @@
+//! The node's agent, as a job finds it: started by the first rank, joined by the others.
+//!
+//! Data: configuration -> the first rank of each store begins a session with its node's agent and
+//! hands its store lock over -> the others of that store join by the session's token. Where any of
+//! them cannot (another node, no agent, a store without files), all of them write by themselves, and
+//! the next report says why.
+
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use standfast_agent::{Begin, Link, Manner, Member, Place, Token};
+use standfast_format::StoreHeader;
+use standfast_reduce::PageHasher;
+use standfast_store::{LockGuard, Store};
+use standfast_write::Pipeline;
+
+use crate::config::{Config, Loaded, Origin, Write, key};
+use crate::error::{Error, Result};
+use crate::identity;
+use crate::location;
+use crate::stores::Stores;
+use crate::team::Team;
+
+/// How long a job that runs waits for an agent to finish what it has left there.
+const FLUSH_MAX: Duration = Duration::from_secs(10);
+
+/// Lets an agent that runs finish what dead ranks have left it for this store.
+pub(crate) fn flush(config: &Config, store: &dyn Store) {
+    if let (Some(place), Some(path)) =
+        (Place::existing(location::agent_dir(config).as_deref()), path_of(store))
+    {
+        // What it has not finished it still holds the lock for, and the lock tells more.
+        let _ = standfast_agent::flush(&place, &path, None);
+    }
+}
+
+/// Connects all ranks to the agent, if they are to write through it and can. Otherwise the reason.
+/// Collective.
+pub(crate) fn connect(
+    loaded: &Loaded,
+    store: &Arc<dyn Store>,
+    header: &StoreHeader,
+    lock: Option<&LockGuard>,
+    team: &Team,
+    stores: &Stores,
+) -> Result<std::result::Result<Link, Option<String>>> {
+    let config = &loaded.config;
+    if config.write != Write::WagDbi {
+        return Ok(Err(None));
+    }
+    let member = || Member {
+        rank: team.rank().0,
+        hasher: PageHasher::new(config.hash, &header.key),
+        page_bytes: config.page.0 as usize,
+    };
+    let ranks = (stores.own_ranks(), team.size() as u32);
+    let begun = stores.lead(|| begin(loaded, &**store, header, lock, ranks, member()));
+    let (link, told) = match begun {
+        Ok(begun) => {
+            let (link, token) = begun.unzip();
+            (link, Ok(token.map(|token| token.0)))
+        }
+        Err(error) => (None, Err(error)),
+    };
+    let tokens = match team.gather_all(told) {
+        Ok(tokens) => tokens,
+        Err(error) => return Ok(Err(Some(error.to_string()))),
+    };
+    let joined = match (link, tokens[stores.leader()]) {
+        (Some(link), _) => Ok(link),
+        (None, Some(token)) => {
+            open_place(config).and_then(|place| Link::join(&place, Token(token), member()))
+        }
+        (None, None) => unreachable!("a leader has begun or failed"),
+    };
+    Ok(team.agree(joined.map_err(Error::from)).map_err(|error| Some(error.to_string())))
+}
+
+fn begin(
+    loaded: &Loaded,
+    store: &dyn Store,
+    header: &StoreHeader,
+    lock: Option<&LockGuard>,
+    (ranks, job_ranks): (Vec<u32>, u32),
+    member: Member,
+) -> Result<(Link, Token)> {
+    let config = &loaded.config;
+    let unsuited = |why: &str| Error::Config(format!("write = wag-dbi: {why}"));
+    let lock = lock.and_then(LockGuard::file).map(AsFd::as_fd);
+    let (Some(lock), Some(path)) = (lock, path_of(store)) else {
+        return Err(unsuited("the agent writes only to stores in directories"));
+    };
+    let place = open_place(config)?;
+    // One that this job has left may still be at its last work for it; there is a next time to look.
+    standfast_agent::flush(&place, &path, Some(FLUSH_MAX))?;
+    standfast_agent::start(&place, &config.agent_command, config.agent_idle.0)?;
+    let token = Token(identity::bytes()?);
+    // What nobody has chosen counts for each rank, as it does where ranks write by themselves.
+    let pool_bytes = match loaded.origin("pool") {
+        Origin::Default => config.pool.0.saturating_mul(ranks.len() as u64),
+        _ => config.pool.0,
+    };
+    let show = |name| key(name).map(|key| (key.show)(config)).unwrap_or_default();
+    let begin = Begin {
+        token,
+        node: location::node(config),
+        store: path,
+        job: header.id,
+        io: show("io"),
+        io_threads: config.io_threads as u32,
+        ranks,
+        job_ranks,
+        hash: config.hash,
+        page_bytes: config.page.0 as u32,
+        block_bytes: match config.pipeline {
+            Pipeline::Gpu => config.page.0.max(standfast_gpu::broker::BLOCK_BYTES as u64) as u32,
+            _ => config.block.0 as u32,
+        },
+        pool_bytes,
+        threads: config.threads() as u32,
+        codec: match config.pipeline {
+            Pipeline::None => "none".into(),
+            Pipeline::Pipelined | Pipeline::Serial | Pipeline::Gpu => show("codec"),
+        },
+        gpu: config.pipeline == Pipeline::Gpu,
+        filter: show("filter"),
+        keep: config.keep,
+        global: match config.global.is_empty() {
+            true => String::new(),
+            false => location::of_global(config),
+        },
+        keep_global: config.keep_global,
+        keep_every: config.keep_every,
+        manner: Manner {
+            codec: show("drain_codec"),
+            rate: config.drain_rate.0,
+            every: config.drain_every,
+            nice: config.drain_nice,
+            ionice: show("drain_ionice"),
+            cpus: show("drain_cpus"),
+        },
+    };
+    Ok((Link::begin(&place, begin, lock, member)?, token))
+}
+
+fn open_place(config: &Config) -> standfast_agent::Result<Place> {
+    Place::open(location::agent_dir(config).as_deref())
+}
+
+/// The store's directory as everybody names it, if it is one.
+fn path_of(store: &dyn Store) -> Option<String> {
+    let path = std::fs::canonicalize(store.describe()).ok()?;
+    path.into_os_string().into_string().ok()
+}

@@ -1,0 +1,220 @@
+//! The pool: a fixed number of equal buffers that captured pages are copied into.
+//!
+//! Data: the capturing thread takes a buffer, fills it, hands it to an encoder; dropping the
+//! buffer gives it back. When all are taken, [`Pool::take`] waits: that is the back-pressure which
+//! keeps memory within the configuration while a slow disk drains a large checkpoint.
+//!
+//! Why one arena: it is mapped once with huge pages, and reused for the life of the job; touching
+//! fresh memory costs more than copying into it. Why the buffer given back last is taken first:
+//! it is still in the caches, and a fast disk never lets the rest of the pool be touched.
+//!
+//! Why it can be warmed up: the buffers that a checkpoint takes first are otherwise made while the
+//! program waits for it, and the disk too.
+//!
+//! Invariants:
+//! - A buffer number is either in the free stack or owned by exactly one [`PoolBuf`].
+
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use standfast_sys::AlignedBuf;
+
+/// A taker who found the pool empty waits until one buffer of so many is free: woken for every
+/// single one, it would change places with the writers at every block.
+const REFILL_SHARE: usize = 16;
+/// Warming up stops between two pieces of so many bytes, if it is told to.
+const PIECE_BYTES: usize = 2 << 20;
+
+/// Buffers that nobody has.
+struct Free {
+    stack: Vec<usize>,
+    /// Takers who found none. Nobody else needs to be woken.
+    waiting: usize,
+}
+
+struct Arena {
+    base: *mut u8,
+    buffers: usize,
+    buffer_bytes: usize,
+    /// So many buffers must be free before a taker who found none goes on.
+    refill: usize,
+    free: Mutex<Free>,
+    freed: Condvar,
+    /// Keeps the memory; only ever touched through `base`.
+    memory: AlignedBuf,
+}
+
+impl Arena {
+    fn free(&self) -> MutexGuard<'_, Free> {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// SAFETY: `base` points into `memory`, which lives as long; buffers never overlap and each is
+// handed to one owner at a time, so access from several threads is disjoint.
+unsafe impl Send for Arena {}
+// SAFETY: as above; the free stack is behind a lock.
+unsafe impl Sync for Arena {}
+
+/// A fixed set of buffers.
+#[derive(Clone)]
+pub struct Pool {
+    arena: Arc<Arena>,
+}
+
+impl Pool {
+    /// So many buffers of so many bytes each.
+    pub fn new(buffers: usize, buffer_bytes: usize) -> Self {
+        assert!(buffers > 0 && buffer_bytes > 0, "a pool holds something");
+        let mut memory = AlignedBuf::with_len(buffers * buffer_bytes);
+        let base = memory.as_mut_ptr();
+        let free = Mutex::new(Free { stack: (0..buffers).rev().collect(), waiting: 0 });
+        let refill = (buffers / REFILL_SHARE).max(1);
+        let freed = Condvar::new();
+        let arena = Arena { base, buffers, buffer_bytes, refill, free, freed, memory };
+        Self { arena: Arc::new(arena) }
+    }
+
+    /// A free buffer, if there is one. Its contents are left-overs.
+    pub fn try_take(&self) -> Option<PoolBuf> {
+        let number = self.arena.free().stack.pop()?;
+        Some(PoolBuf { arena: Arc::clone(&self.arena), number })
+    }
+
+    /// A free buffer; waits until there is one. Its contents are left-overs.
+    pub fn take(&self) -> PoolBuf {
+        let mut free = self.arena.free();
+        if free.stack.is_empty() {
+            free.waiting += 1;
+            let few = |free: &mut Free| free.stack.len() < self.arena.refill;
+            let waited = self.arena.freed.wait_while(free, few);
+            free = waited.unwrap_or_else(PoisonError::into_inner);
+            free.waiting -= 1;
+        }
+        let number = free.stack.pop().expect("somebody waited for it");
+        PoolBuf { arena: Arc::clone(&self.arena), number }
+    }
+
+    /// Lets memory be there for the buffers that are taken first, so many bytes of them, unless it
+    /// is told to stop.
+    pub(crate) fn warm(&self, bytes: usize, stop: &AtomicBool) {
+        let memory = &self.arena.memory;
+        let bytes = bytes.min(memory.len());
+        for start in (0..bytes).step_by(PIECE_BYTES) {
+            let end = bytes.min(start + PIECE_BYTES);
+            if stop.load(Ordering::Relaxed) || !memory.populate(start..end) {
+                return;
+            }
+        }
+    }
+
+    /// How many buffers nobody has.
+    pub fn empty(&self) -> usize {
+        self.arena.free().stack.len()
+    }
+
+    /// How many buffers there are.
+    pub fn buffers(&self) -> usize {
+        self.arena.buffers
+    }
+
+    /// Bytes of one buffer.
+    pub fn buffer_bytes(&self) -> usize {
+        self.arena.buffer_bytes
+    }
+}
+
+impl AsRef<[u8]> for PoolBuf {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+/// One buffer of a pool.
+pub struct PoolBuf {
+    arena: Arc<Arena>,
+    number: usize,
+}
+
+impl PoolBuf {
+    fn start(&self) -> *mut u8 {
+        // SAFETY: the number is below the number of buffers, so this stays inside the arena.
+        unsafe { self.arena.base.add(self.number * self.arena.buffer_bytes) }
+    }
+}
+
+impl Deref for PoolBuf {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: this owner alone has the buffer; the memory was zeroed when it was mapped.
+        unsafe { std::slice::from_raw_parts(self.start(), self.arena.buffer_bytes) }
+    }
+}
+
+impl DerefMut for PoolBuf {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as for `deref`, and `self` is borrowed mutably.
+        unsafe { std::slice::from_raw_parts_mut(self.start(), self.arena.buffer_bytes) }
+    }
+}
+
+impl Drop for PoolBuf {
+    fn drop(&mut self) {
+        let mut free = self.arena.free();
+        free.stack.push(self.number);
+        let is_awaited = free.waiting > 0 && free.stack.len() >= self.arena.refill;
+        drop(free);
+        if is_awaited {
+            self.arena.freed.notify_one();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn buffers_are_apart_and_come_back() {
+        let pool = Pool::new(3, 4096);
+        let mut all: Vec<PoolBuf> = (0..3).map(|_| pool.take()).collect();
+        for (at, buffer) in all.iter_mut().enumerate() {
+            buffer.fill(at as u8 + 1);
+        }
+        for (at, buffer) in all.iter().enumerate() {
+            assert!(buffer.iter().all(|byte| *byte == at as u8 + 1));
+        }
+        assert_eq!(pool.empty(), 0);
+        drop(all);
+        assert_eq!(pool.empty(), 3);
+    }
+
+    #[test]
+    fn warming_up_leaves_what_is_in_buffers() {
+        let pool = Pool::new(3, PIECE_BYTES);
+        let mut first = pool.take();
+        first[7] = 7;
+        pool.warm(usize::MAX, &AtomicBool::new(false));
+        pool.warm(usize::MAX, &AtomicBool::new(true));
+        assert_eq!((first[7], first[8]), (7, 0));
+    }
+
+    #[test]
+    fn an_empty_pool_makes_its_taker_wait() {
+        let pool = Pool::new(1, 4096);
+        let held = pool.take();
+        let (done, seen) = std::sync::mpsc::channel();
+        let other = pool.clone();
+        let thread = std::thread::spawn(move || {
+            drop(other.take());
+            done.send(()).unwrap();
+        });
+        assert!(seen.recv_timeout(Duration::from_millis(50)).is_err(), "it must wait");
+        drop(held);
+        seen.recv_timeout(Duration::from_secs(20)).expect("it goes on when one is free");
+        thread.join().unwrap();
+    }
+}
