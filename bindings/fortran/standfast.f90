@@ -29,7 +29,7 @@
 ! Data: Fortran texts, arrays -> texts with a 0 at the end, addresses, counts -> libstandfast.
 module standfast
     use, intrinsic :: iso_c_binding, only: c_char, c_f_pointer, c_int, c_int32_t, &
-        c_int64_t, c_loc, c_null_char, c_null_ptr, c_ptr, c_size_t
+        c_int64_t, c_loc, c_null_char, c_null_ptr, c_ptr, c_size_t, c_sizeof
     use, intrinsic :: iso_fortran_env, only: int8, int16, int32, int64, real32, real64
     implicit none
     private
@@ -38,10 +38,10 @@ module standfast
     public :: sf_init, sf_init_comm, sf_finalize
     public :: sf_protect, sf_unprotect
     public :: sf_alloc_protected, sf_alloc_protected_aligned, sf_realloc_protected
-    public :: sf_free_protected, sf_allocated, sf_recreate
+    public :: sf_free_protected, sf_find_protected, sf_alloc_from_checkpoint
     public :: sf_checkpoint, sf_point, sf_need_checkpoint, sf_poll, sf_wait, sf_list, sf_report
-    public :: sf_restart, sf_restart_report, sf_regions, sf_recovered_bytes, sf_recover
-    public :: sf_rank, sf_recovered_bytes_of, sf_recover_of
+    public :: sf_restart, sf_restart_report, sf_regions, sf_region_bytes, sf_read_region
+    public :: sf_rank, sf_region_bytes_of, sf_read_region_of
     public :: sf_last_error, sf_error_name, sf_version_string, sf_text
 
     ! Codes (sf_error).
@@ -73,19 +73,20 @@ module standfast
 
     ! What is known of a checkpoint, for sf_list.
     type, bind(C) :: sf_checkpoint_info
+        integer(c_size_t) :: struct_bytes
         integer(c_int64_t) :: version, sequence, taken_ns, captured_bytes, stored_bytes, pages, &
             zero_pages, duplicate_pages, old_pages, new_pages, blocked_ns, total_ns
         integer(c_int32_t) :: level, ranks
         integer(c_int64_t) :: remote_pages, rank_bytes_max
-        integer(c_int64_t) :: reserved(4)
     end type
 
     ! A region of a checkpoint, for sf_regions. Its name as a text: sf_text(info%name).
     type, bind(C) :: sf_region_info
+        integer(c_size_t) :: struct_bytes
         character(kind=c_char) :: name(SF_NAME_BYTES)
         integer(c_int64_t) :: bytes
         integer(c_int32_t) :: elem
-        integer(c_int32_t) :: reserved(5)
+        integer(c_int32_t) :: reserved
     end type
 
     ! sf_protect(job, name, variable): a number, a logical or an array of them, of any rank.
@@ -103,19 +104,19 @@ module standfast
         module procedure protect_logical
     end interface
 
-    ! sf_recover(job, version, name, variable): reads one region, protected or not.
-    ! sf_recover(job, version, name, start, bytes): the same, from an address on.
-    interface sf_recover
-        module procedure recover_address
-        module procedure recover_int8
-        module procedure recover_int16
-        module procedure recover_int32
-        module procedure recover_int64
-        module procedure recover_real32
-        module procedure recover_real64
-        module procedure recover_complex32
-        module procedure recover_complex64
-        module procedure recover_logical
+    ! sf_read_region(job, version, name, variable): reads one region, protected or not.
+    ! sf_read_region(job, version, name, start, bytes): the same, from an address on.
+    interface sf_read_region
+        module procedure read_region_address
+        module procedure read_region_int8
+        module procedure read_region_int16
+        module procedure read_region_int32
+        module procedure read_region_int64
+        module procedure read_region_real32
+        module procedure read_region_real64
+        module procedure read_region_complex32
+        module procedure read_region_complex64
+        module procedure read_region_logical
     end interface
 
     ! Opens a job of all ranks of a communicator, which is the handle of `mpi`, or with `mpi_f08`
@@ -244,7 +245,8 @@ module standfast
             character(kind=c_char), intent(in) :: name(*)
         end function
 
-        integer(c_int) function c_allocated(job, name, start, bytes) bind(C, name="sf_allocated")
+        integer(c_int) function c_find_protected(job, name, start, bytes) &
+                bind(C, name="sf_find_protected")
             import :: c_char, c_int, c_ptr, c_size_t, sf_job
             type(sf_job), value :: job
             character(kind=c_char), intent(in) :: name(*)
@@ -253,7 +255,8 @@ module standfast
         end function
 
         ! Allocates what a checkpoint has and this program has not; `count`: how many regions.
-        integer(c_int) function sf_recreate(job, version, count) bind(C, name="sf_recreate")
+        integer(c_int) function sf_alloc_from_checkpoint(job, version, count) &
+                bind(C, name="sf_alloc_from_checkpoint")
             import :: c_int, c_int64_t, c_size_t, sf_job
             type(sf_job), value :: job
             integer(c_int64_t), value :: version
@@ -263,7 +266,7 @@ module standfast
         integer(c_int) function c_list(job, buf, capacity, count) bind(C, name="sf_list")
             import :: c_int, c_size_t, sf_checkpoint_info, sf_job
             type(sf_job), value :: job
-            type(sf_checkpoint_info), intent(out) :: buf(*)
+            type(sf_checkpoint_info), intent(inout) :: buf(*)
             integer(c_size_t), value :: capacity
             integer(c_size_t), intent(out) :: count
         end function
@@ -292,13 +295,13 @@ module standfast
             import :: c_int, c_int64_t, c_size_t, sf_job, sf_region_info
             type(sf_job), value :: job
             integer(c_int64_t), value :: version
-            type(sf_region_info), intent(out) :: buf(*)
+            type(sf_region_info), intent(inout) :: buf(*)
             integer(c_size_t), value :: capacity
             integer(c_size_t), intent(out) :: count
         end function
 
-        integer(c_int) function c_recovered_bytes(job, version, name, bytes) &
-                bind(C, name="sf_recovered_bytes")
+        integer(c_int) function c_region_bytes(job, version, name, bytes) &
+                bind(C, name="sf_region_bytes")
             import :: c_char, c_int, c_int64_t, sf_job
             type(sf_job), value :: job
             integer(c_int64_t), value :: version
@@ -306,8 +309,8 @@ module standfast
             integer(c_int64_t), intent(out) :: bytes
         end function
 
-        integer(c_int) function c_recover(job, version, name, buf, bytes) &
-                bind(C, name="sf_recover")
+        integer(c_int) function c_read_region(job, version, name, buf, bytes) &
+                bind(C, name="sf_read_region")
             import :: c_char, c_int, c_int64_t, c_ptr, c_size_t, sf_job
             type(sf_job), value :: job
             integer(c_int64_t), value :: version
@@ -316,8 +319,8 @@ module standfast
             integer(c_size_t), value :: bytes
         end function
 
-        integer(c_int) function c_recovered_bytes_of(job, version, rank, name, bytes) &
-                bind(C, name="sf_recovered_bytes_of")
+        integer(c_int) function c_region_bytes_of(job, version, rank, name, bytes) &
+                bind(C, name="sf_region_bytes_of")
             import :: c_char, c_int, c_int32_t, c_int64_t, sf_job
             type(sf_job), value :: job
             integer(c_int64_t), value :: version
@@ -326,8 +329,8 @@ module standfast
             integer(c_int64_t), intent(out) :: bytes
         end function
 
-        integer(c_int) function c_recover_of(job, version, rank, name, buf, bytes) &
-                bind(C, name="sf_recover_of")
+        integer(c_int) function c_read_region_of(job, version, rank, name, buf, bytes) &
+                bind(C, name="sf_read_region_of")
             import :: c_char, c_int, c_int32_t, c_int64_t, c_ptr, c_size_t, sf_job
             type(sf_job), value :: job
             integer(c_int64_t), value :: version
@@ -407,14 +410,14 @@ contains
         code = c_free_protected(job, name // c_null_char)
     end function
 
-    ! Where it is, for instance after sf_recreate.
-    integer(c_int) function sf_allocated(job, name, start, bytes) result(code)
+    ! Where it is, for instance after sf_alloc_from_checkpoint.
+    integer(c_int) function sf_find_protected(job, name, start, bytes) result(code)
         type(sf_job), intent(in) :: job
         character(*), intent(in) :: name
         type(c_ptr), intent(out) :: start
         integer(c_size_t), intent(out) :: bytes
 
-        code = c_allocated(job, name // c_null_char, start, bytes)
+        code = c_find_protected(job, name // c_null_char, start, bytes)
     end function
 
     ! As many of the newest checkpoints as `buf` has room for; `count` is the number of all.
@@ -423,6 +426,7 @@ contains
         type(sf_checkpoint_info), contiguous, intent(out) :: buf(:)
         integer(c_size_t), intent(out) :: count
 
+        if (size(buf) > 0) buf(1)%struct_bytes = c_sizeof(buf(1))
         code = c_list(job, buf, size(buf, kind=c_size_t), count)
     end function
 
@@ -433,6 +437,7 @@ contains
         type(sf_region_info), contiguous, intent(out) :: buf(:)
         integer(c_size_t), intent(out) :: count
 
+        if (size(buf) > 0) buf(1)%struct_bytes = c_sizeof(buf(1))
         code = c_regions(job, version, buf, size(buf, kind=c_size_t), count)
     end function
 
@@ -467,27 +472,27 @@ contains
         if (code == SF_OK) text = sf_text(buf)
     end function
 
-    integer(c_int) function sf_recovered_bytes(job, version, name, bytes) result(code)
+    integer(c_int) function sf_region_bytes(job, version, name, bytes) result(code)
         type(sf_job), intent(in) :: job
         integer(c_int64_t), intent(in) :: version
         character(*), intent(in) :: name
         integer(c_int64_t), intent(out) :: bytes
 
-        code = c_recovered_bytes(job, version, name // c_null_char, bytes)
+        code = c_region_bytes(job, version, name // c_null_char, bytes)
     end function
 
-    integer(c_int) function sf_recovered_bytes_of(job, version, rank, name, bytes) result(code)
+    integer(c_int) function sf_region_bytes_of(job, version, rank, name, bytes) result(code)
         type(sf_job), intent(in) :: job
         integer(c_int64_t), intent(in) :: version
         integer(c_int32_t), intent(in) :: rank
         character(*), intent(in) :: name
         integer(c_int64_t), intent(out) :: bytes
 
-        code = c_recovered_bytes_of(job, version, rank, name // c_null_char, bytes)
+        code = c_region_bytes_of(job, version, rank, name // c_null_char, bytes)
     end function
 
     ! Reads a region of any rank, from an address on.
-    integer(c_int) function sf_recover_of(job, version, rank, name, start, bytes) result(code)
+    integer(c_int) function sf_read_region_of(job, version, rank, name, start, bytes) result(code)
         type(sf_job), intent(in) :: job
         integer(c_int64_t), intent(in) :: version
         integer(c_int32_t), intent(in) :: rank
@@ -495,7 +500,7 @@ contains
         type(c_ptr), intent(in) :: start
         integer(c_size_t), intent(in) :: bytes
 
-        code = c_recover_of(job, version, rank, name // c_null_char, start, bytes)
+        code = c_read_region_of(job, version, rank, name // c_null_char, start, bytes)
     end function
 
     function sf_last_error() result(text)
@@ -563,14 +568,14 @@ contains
         code = c_protect_typed(job, name // c_null_char, start, count, type)
     end function
 
-    integer(c_int) function recover_address(job, version, name, start, bytes) result(code)
+    integer(c_int) function read_region_address(job, version, name, start, bytes) result(code)
         type(sf_job), intent(in) :: job
         integer(c_int64_t), intent(in) :: version
         character(*), intent(in) :: name
         type(c_ptr), intent(in) :: start
         integer(c_size_t), intent(in) :: bytes
 
-        code = c_recover(job, version, name // c_null_char, start, bytes)
+        code = c_read_region(job, version, name // c_null_char, start, bytes)
     end function
 
     ! From here on: the same two functions for every type. An array with gaps has no start.
@@ -586,7 +591,7 @@ contains
         code = protect_address(job, name, start, size(variable, kind=c_size_t), SF_I8)
     end function
 
-    integer(c_int) function recover_int8(job, version, name, variable) result(code)
+    integer(c_int) function read_region_int8(job, version, name, variable) result(code)
         type(sf_job), intent(in) :: job
         integer(c_int64_t), intent(in) :: version
         character(*), intent(in) :: name
@@ -595,7 +600,7 @@ contains
 
         start = c_null_ptr
         if (is_contiguous(variable)) start = c_loc(variable)
-        code = recover_address(job, version, name, start, &
+        code = read_region_address(job, version, name, start, &
             bytes_of(size(variable, kind=c_size_t), storage_size(variable)))
     end function
 
@@ -610,7 +615,7 @@ contains
         code = protect_address(job, name, start, size(variable, kind=c_size_t), SF_I16)
     end function
 
-    integer(c_int) function recover_int16(job, version, name, variable) result(code)
+    integer(c_int) function read_region_int16(job, version, name, variable) result(code)
         type(sf_job), intent(in) :: job
         integer(c_int64_t), intent(in) :: version
         character(*), intent(in) :: name
@@ -619,7 +624,7 @@ contains
 
         start = c_null_ptr
         if (is_contiguous(variable)) start = c_loc(variable)
-        code = recover_address(job, version, name, start, &
+        code = read_region_address(job, version, name, start, &
             bytes_of(size(variable, kind=c_size_t), storage_size(variable)))
     end function
 
@@ -634,7 +639,7 @@ contains
         code = protect_address(job, name, start, size(variable, kind=c_size_t), SF_I32)
     end function
 
-    integer(c_int) function recover_int32(job, version, name, variable) result(code)
+    integer(c_int) function read_region_int32(job, version, name, variable) result(code)
         type(sf_job), intent(in) :: job
         integer(c_int64_t), intent(in) :: version
         character(*), intent(in) :: name
@@ -643,7 +648,7 @@ contains
 
         start = c_null_ptr
         if (is_contiguous(variable)) start = c_loc(variable)
-        code = recover_address(job, version, name, start, &
+        code = read_region_address(job, version, name, start, &
             bytes_of(size(variable, kind=c_size_t), storage_size(variable)))
     end function
 
@@ -658,7 +663,7 @@ contains
         code = protect_address(job, name, start, size(variable, kind=c_size_t), SF_I64)
     end function
 
-    integer(c_int) function recover_int64(job, version, name, variable) result(code)
+    integer(c_int) function read_region_int64(job, version, name, variable) result(code)
         type(sf_job), intent(in) :: job
         integer(c_int64_t), intent(in) :: version
         character(*), intent(in) :: name
@@ -667,7 +672,7 @@ contains
 
         start = c_null_ptr
         if (is_contiguous(variable)) start = c_loc(variable)
-        code = recover_address(job, version, name, start, &
+        code = read_region_address(job, version, name, start, &
             bytes_of(size(variable, kind=c_size_t), storage_size(variable)))
     end function
 
@@ -682,7 +687,7 @@ contains
         code = protect_address(job, name, start, size(variable, kind=c_size_t), SF_F32)
     end function
 
-    integer(c_int) function recover_real32(job, version, name, variable) result(code)
+    integer(c_int) function read_region_real32(job, version, name, variable) result(code)
         type(sf_job), intent(in) :: job
         integer(c_int64_t), intent(in) :: version
         character(*), intent(in) :: name
@@ -691,7 +696,7 @@ contains
 
         start = c_null_ptr
         if (is_contiguous(variable)) start = c_loc(variable)
-        code = recover_address(job, version, name, start, &
+        code = read_region_address(job, version, name, start, &
             bytes_of(size(variable, kind=c_size_t), storage_size(variable)))
     end function
 
@@ -706,7 +711,7 @@ contains
         code = protect_address(job, name, start, size(variable, kind=c_size_t), SF_F64)
     end function
 
-    integer(c_int) function recover_real64(job, version, name, variable) result(code)
+    integer(c_int) function read_region_real64(job, version, name, variable) result(code)
         type(sf_job), intent(in) :: job
         integer(c_int64_t), intent(in) :: version
         character(*), intent(in) :: name
@@ -715,7 +720,7 @@ contains
 
         start = c_null_ptr
         if (is_contiguous(variable)) start = c_loc(variable)
-        code = recover_address(job, version, name, start, &
+        code = read_region_address(job, version, name, start, &
             bytes_of(size(variable, kind=c_size_t), storage_size(variable)))
     end function
 
@@ -730,7 +735,7 @@ contains
         code = protect_address(job, name, start, size(variable, kind=c_size_t), SF_C32)
     end function
 
-    integer(c_int) function recover_complex32(job, version, name, variable) result(code)
+    integer(c_int) function read_region_complex32(job, version, name, variable) result(code)
         type(sf_job), intent(in) :: job
         integer(c_int64_t), intent(in) :: version
         character(*), intent(in) :: name
@@ -739,7 +744,7 @@ contains
 
         start = c_null_ptr
         if (is_contiguous(variable)) start = c_loc(variable)
-        code = recover_address(job, version, name, start, &
+        code = read_region_address(job, version, name, start, &
             bytes_of(size(variable, kind=c_size_t), storage_size(variable)))
     end function
 
@@ -754,7 +759,7 @@ contains
         code = protect_address(job, name, start, size(variable, kind=c_size_t), SF_C64)
     end function
 
-    integer(c_int) function recover_complex64(job, version, name, variable) result(code)
+    integer(c_int) function read_region_complex64(job, version, name, variable) result(code)
         type(sf_job), intent(in) :: job
         integer(c_int64_t), intent(in) :: version
         character(*), intent(in) :: name
@@ -763,7 +768,7 @@ contains
 
         start = c_null_ptr
         if (is_contiguous(variable)) start = c_loc(variable)
-        code = recover_address(job, version, name, start, &
+        code = read_region_address(job, version, name, start, &
             bytes_of(size(variable, kind=c_size_t), storage_size(variable)))
     end function
 
@@ -779,7 +784,7 @@ contains
             bytes_of(size(variable, kind=c_size_t), storage_size(variable)), SF_BYTE)
     end function
 
-    integer(c_int) function recover_logical(job, version, name, variable) result(code)
+    integer(c_int) function read_region_logical(job, version, name, variable) result(code)
         type(sf_job), intent(in) :: job
         integer(c_int64_t), intent(in) :: version
         character(*), intent(in) :: name
@@ -788,7 +793,7 @@ contains
 
         start = c_null_ptr
         if (is_contiguous(variable)) start = c_loc(variable)
-        code = recover_address(job, version, name, start, &
+        code = read_region_address(job, version, name, start, &
             bytes_of(size(variable, kind=c_size_t), storage_size(variable)))
     end function
 

@@ -279,7 +279,7 @@ static void describe_error(int code, char *text, size_t capacity)
 const sf_comm_table *sf_mpi_table(void)
 {
     static const sf_comm_table table = {
-        .bytes = sizeof(sf_comm_table),
+        .struct_bytes = sizeof(sf_comm_table),
         .describe = describe,
         .start_send = start_send,
         .end_send = end_send,
@@ -297,7 +297,7 @@ const sf_comm_table *sf_mpi_table(void)
 
 int sf_init_comm(MPI_Comm comm, const char *options, sf_job **job)
 {
-    return sf_init_table(sf_mpi_table(), &comm, options, job);
+    return sf_init_transport(sf_mpi_table(), &comm, options, job);
 }
 
 int sf_init_comm_f(MPI_Fint comm, const char *options, sf_job **job)

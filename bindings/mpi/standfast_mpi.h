@@ -37,12 +37,12 @@ extern "C" {
  * @return As `sf_init`; `SF_INVALID` also if MPI is not running or the communicator cannot be used.
  *         If one rank fails, all do.
  */
-int sf_init_comm(MPI_Comm comm, const char *options, sf_job **job);
+SF_API SF_CHECKED int sf_init_comm(MPI_Comm comm, const char *options, sf_job **job);
 
 /**
  * `sf_init_comm` with a communicator as Fortran knows it.
  */
-int sf_init_comm_f(MPI_Fint comm, const char *options, sf_job **job);
+SF_API SF_CHECKED int sf_init_comm_f(MPI_Fint comm, const char *options, sf_job **job);
 
 /**
  * The functions by which ranks talk over MPI. Their communicators are pointers to `MPI_Comm`.
@@ -51,7 +51,7 @@ int sf_init_comm_f(MPI_Fint comm, const char *options, sf_job **job);
  *
  * @return A constant table, never NULL.
  */
-const sf_comm_table *sf_mpi_table(void);
+SF_API const sf_comm_table *sf_mpi_table(void);
 
 #ifdef __cplusplus
 }

@@ -7,18 +7,19 @@
  *     sf_job *job;
  *     if (sf_init("job=heat; store=/scratch/me", &job) != SF_OK)
  *         die(sf_last_error());
- *     sf_protect_typed(job, "field", field, count, SF_F64);
- *     sf_protect(job, "step", &step, sizeof step);
- *     sf_restart(job, SF_NEWEST, NULL);                SF_MISSING: a fresh start
+ *     check(sf_protect_typed(job, "field", field, count, SF_F64));
+ *     check(sf_protect(job, "step", &step, sizeof step));
+ *     if ((code = sf_restart(job, SF_NEWEST, NULL)) != SF_OK && code != SF_MISSING)
+ *         die(sf_last_error());                        SF_MISSING: a fresh start
  *     while (step < steps) {
  *         ...
  *         if (step % 100 == 0)
- *             sf_checkpoint(job, SF_NEXT, NULL);
+ *             check(sf_checkpoint(job, SF_NEXT, NULL));
  *     }
- *     sf_finalize(job);
+ *     check(sf_finalize(job));
  *
  * Errors. Functions return SF_OK (0) or a negative code of sf_error; sf_last_error() has the text.
- * Results are written only on success. Null pointers, finalized handles, texts that are not UTF-8
+ * Compilers that can warn of a code that nobody looks at. Results are written only on success. Null pointers, finalized handles, texts that are not UTF-8
  * and the like give SF_INVALID.
  *
  * Threads. All functions may be called from any thread at any time. What the memory of regions
@@ -32,6 +33,9 @@
  * Fork. A forked child must not use the jobs of its parent (SF_INVALID); it may open others. While
  * a child lives that has not called exec, the job of its dead parent stays locked (SF_BUSY).
  *
+ * Structs that the library fills begin with struct_bytes. The program sets it to the size of the
+ * struct that it was compiled with, so that it works with later libraries too.
+ *
  * Generated from bindings/c/src; do not edit.
  */
 
@@ -41,6 +45,22 @@
 
 #include <stddef.h>
 #include <stdint.h>
+
+/* How the functions are exported. */
+#ifndef SF_API
+#if defined(__GNUC__) || defined(__clang__)
+#define SF_API __attribute__((visibility("default")))
+#else
+#define SF_API
+#endif
+#endif
+
+/* A function whose result says whether it has worked. */
+#if defined(__GNUC__) || defined(__clang__)
+#define SF_CHECKED __attribute__((warn_unused_result))
+#else
+#define SF_CHECKED
+#endif
 
 /**
  * Major version of this header; `sf_version_string` tells that of the library.
@@ -194,7 +214,7 @@ typedef enum sf_type {
  */
 typedef enum sf_level {
     /**
-     * Captured in the pool: the program may go on. Survives nothing yet.
+     * Captured in memory: the program may go on. Survives nothing yet.
      */
     SF_LEVEL_MEMORY = 1,
     /**
@@ -220,6 +240,10 @@ typedef struct sf_job sf_job;
  * What is known of a communicator, for `describe` of `sf_comm_table`.
  */
 typedef struct sf_comm_facts {
+    /**
+     * `sizeof(sf_comm_facts)` of the library, which sets it: a later version may ask for more.
+     */
+    size_t struct_bytes;
     /**
      * This rank's number, from 0.
      */
@@ -257,7 +281,7 @@ typedef struct sf_comm_table {
     /**
      * `sizeof(sf_comm_table)`: the library refuses a table that is older than it needs.
      */
-    size_t bytes;
+    size_t struct_bytes;
     /**
      * Tells about a communicator; fails if it cannot be used.
      */
@@ -299,7 +323,7 @@ typedef struct sf_comm_table {
      */
     int (*split)(void *comm, int colour, int key, void **part);
     /**
-     * Makes a communicator of the same ranks. The one that `sf_init_table` was given is only used
+     * Makes a communicator of the same ranks. The one that `sf_init_transport` was given is only used
      * for this and for `describe`.
      */
     int (*duplicate)(void *comm, void **copy);
@@ -317,6 +341,10 @@ typedef struct sf_comm_table {
  * What is known of a checkpoint, for `sf_list`.
  */
 typedef struct sf_checkpoint_info {
+    /**
+     * `sizeof(sf_checkpoint_info)`, set by the program in the first entry of an array.
+     */
+    size_t struct_bytes;
     /**
      * Its version.
      */
@@ -381,16 +409,16 @@ typedef struct sf_checkpoint_info {
      * What the rank that stored most has added to the store, in bytes.
      */
     uint64_t rank_bytes_max;
-    /**
-     * Always 0; room for later versions of the library.
-     */
-    uint64_t reserved[4];
 } sf_checkpoint_info;
 
 /**
  * A region of a checkpoint, for `sf_regions`.
  */
 typedef struct sf_region_info {
+    /**
+     * `sizeof(sf_region_info)`, set by the program in the first entry of an array.
+     */
+    size_t struct_bytes;
     /**
      * Its name, ended with 0.
      */
@@ -404,9 +432,9 @@ typedef struct sf_region_info {
      */
     uint32_t elem;
     /**
-     * Always 0; room for later versions of the library.
+     * Always 0: structs have a multiple of 8 bytes.
      */
-    uint32_t reserved[5];
+    uint32_t reserved;
 } sf_region_info;
 
 #ifdef __cplusplus
@@ -428,11 +456,8 @@ extern "C" {
  *         `SF_CORRUPT` or `SF_UNSUPPORTED` if the store cannot be used.
  *
  * Thread-safe. End with `sf_finalize`.
- *
- * # Safety
- * `options` is NULL or a text that ends with 0; `job` is NULL or writable.
  */
-int sf_init(const char *options, struct sf_job **job);
+SF_API SF_CHECKED int sf_init(const char *options, struct sf_job **job);
 
 /**
  * Opens a job of several ranks, which talk to each other by functions of the program's own. All
@@ -447,15 +472,13 @@ int sf_init(const char *options, struct sf_job **job);
  *         rank fails, all do.
  *
  * Not to be called by several threads with one communicator. End with `sf_finalize`.
- *
- * # Safety
- * `table` is NULL or complete, with functions that keep their promises for `comm`; `options` is
- * NULL or a text that ends with 0; `job` is NULL or writable.
  */
-int sf_init_table(const struct sf_comm_table *table,
-                  void *comm,
-                  const char *options,
-                  struct sf_job **job);
+SF_API
+SF_CHECKED
+int sf_init_transport(const struct sf_comm_table *table,
+                      void *comm,
+                      const char *options,
+                      struct sf_job **job);
 
 /**
  * Closes a job: waits for calls of other threads and for the checkpoint under way, and frees
@@ -467,7 +490,7 @@ int sf_init_table(const struct sf_comm_table *table,
  *
  * Thread-safe: calls that start later with this handle fail with `SF_INVALID`.
  */
-int sf_finalize(struct sf_job *job);
+SF_API SF_CHECKED int sf_finalize(struct sf_job *job);
 
 /**
  * The version of the library, such as "0.1.0".
@@ -476,7 +499,7 @@ int sf_finalize(struct sf_job *job);
  *
  * Thread-safe.
  */
-const char *sf_version_string(void);
+SF_API const char *sf_version_string(void);
 
 /**
  * Protects memory: from now on it is part of every checkpoint and filled by every restart.
@@ -495,12 +518,8 @@ const char *sf_version_string(void);
  * thread may write to it during `sf_checkpoint`, nor use it during `sf_restart`.
  *
  * Thread-safe; waits while a checkpoint is being captured.
- *
- * # Safety
- * `name` is NULL or a text that ends with 0. The memory is the program's own, and is left alone as
- * described above.
  */
-int sf_protect(struct sf_job *job, const char *name, void *start, size_t bytes);
+SF_API SF_CHECKED int sf_protect(struct sf_job *job, const char *name, void *start, size_t bytes);
 
 /**
  * Protects an array of numbers. Their type helps compression; it changes nothing else.
@@ -516,11 +535,14 @@ int sf_protect(struct sf_job *job, const char *name, void *start, size_t bytes);
  * The memory must be left alone as described for `sf_protect`.
  *
  * Thread-safe; waits while a checkpoint is being captured.
- *
- * # Safety
- * As for `sf_protect`.
  */
-int sf_protect_typed(struct sf_job *job, const char *name, void *start, size_t count, int type);
+SF_API
+SF_CHECKED
+int sf_protect_typed(struct sf_job *job,
+                     const char *name,
+                     void *start,
+                     size_t count,
+                     int type);
 
 /**
  * Protects memory of a CUDA device: from now on it is part of every checkpoint and filled by every
@@ -529,7 +551,7 @@ int sf_protect_typed(struct sf_job *job, const char *name, void *start, size_t c
  * A checkpoint waits for the work that the program has queued on the device, hashes the region
  * there and copies what changed aside, within the device; then the program goes on while new pages
  * are compressed there and cross to the host. What a device wrote any machine can restore: into
- * device memory, or by `sf_recover` or a region of the same name and length into host memory.
+ * device memory, or by `sf_read_region` or a region of the same name and length into host memory.
  *
  * @param job   An open job.
  * @param name  Name of the region, as for `sf_protect`.
@@ -544,12 +566,13 @@ int sf_protect_typed(struct sf_job *job, const char *name, void *start, size_t c
  * `sf_restart`.
  *
  * Thread-safe; waits while a checkpoint is being captured.
- *
- * # Safety
- * `name` is NULL or a text that ends with 0. The memory is the program's own, and is left alone as
- * described above.
  */
-int sf_protect_device(struct sf_job *job, const char *name, void *start, size_t bytes);
+SF_API
+SF_CHECKED
+int sf_protect_device(struct sf_job *job,
+                      const char *name,
+                      void *start,
+                      size_t bytes);
 
 /**
  * Protects an array of numbers in the memory of a CUDA device. Their type helps compression.
@@ -565,10 +588,9 @@ int sf_protect_device(struct sf_job *job, const char *name, void *start, size_t 
  * The memory must be left alone as described for `sf_protect_device`.
  *
  * Thread-safe; waits while a checkpoint is being captured.
- *
- * # Safety
- * As for `sf_protect_device`.
  */
+SF_API
+SF_CHECKED
 int sf_protect_device_typed(struct sf_job *job,
                             const char *name,
                             void *start,
@@ -584,11 +606,8 @@ int sf_protect_device_typed(struct sf_job *job,
  * @return `SF_OK`; `SF_MISSING` if no region of that name is protected; `SF_INVALID`.
  *
  * Thread-safe; waits while a checkpoint is being captured.
- *
- * # Safety
- * `name` is NULL or a text that ends with 0.
  */
-int sf_unprotect(struct sf_job *job, const char *name);
+SF_API SF_CHECKED int sf_unprotect(struct sf_job *job, const char *name);
 
 /**
  * Allocates zeroed memory on pages of its own and protects it: from now on it is part of every
@@ -605,10 +624,9 @@ int sf_unprotect(struct sf_job *job, const char *name);
  * alone during `sf_checkpoint` and `sf_restart` as described for `sf_protect`.
  *
  * Thread-safe; waits while a checkpoint is being captured.
- *
- * # Safety
- * `name` is NULL or a text that ends with 0; `out_start` is NULL or writable.
  */
+SF_API
+SF_CHECKED
 int sf_alloc_protected(struct sf_job *job,
                        const char *name,
                        size_t bytes,
@@ -627,10 +645,9 @@ int sf_alloc_protected(struct sf_job *job,
  * @return As `sf_alloc_protected`; `SF_INVALID` also if the alignment is no power of two.
  *
  * Thread-safe; waits while a checkpoint is being captured.
- *
- * # Safety
- * `name` is NULL or a text that ends with 0; `out_start` is NULL or writable.
  */
+SF_API
+SF_CHECKED
 int sf_alloc_protected_aligned(struct sf_job *job,
                                const char *name,
                                size_t bytes,
@@ -640,7 +657,7 @@ int sf_alloc_protected_aligned(struct sf_job *job,
 
 /**
  * Gives an allocation another length: what fits is kept, what is new is zero. The next checkpoint
- * has the new length; a restart to an older one needs the older length, which `sf_recreate` gives.
+ * has the new length; a restart to an older one needs the older length, which `sf_alloc_from_checkpoint` gives.
  *
  * @param job       An open job.
  * @param name      Name of an allocation.
@@ -650,11 +667,13 @@ int sf_alloc_protected_aligned(struct sf_job *job,
  *         then it is as it was.
  *
  * Thread-safe; waits while a checkpoint is being captured.
- *
- * # Safety
- * `name` is NULL or a text that ends with 0; `out_start` is NULL or writable.
  */
-int sf_realloc_protected(struct sf_job *job, const char *name, size_t bytes, void **out_start);
+SF_API
+SF_CHECKED
+int sf_realloc_protected(struct sf_job *job,
+                         const char *name,
+                         size_t bytes,
+                         void **out_start);
 
 /**
  * Frees an allocation and ends its protection. Checkpoints that have been taken keep the region.
@@ -664,11 +683,8 @@ int sf_realloc_protected(struct sf_job *job, const char *name, size_t bytes, voi
  * @return `SF_OK`; `SF_MISSING` if there is no such allocation; `SF_INVALID`.
  *
  * Thread-safe; waits while a checkpoint is being captured.
- *
- * # Safety
- * `name` is NULL or a text that ends with 0.
  */
-int sf_free_protected(struct sf_job *job, const char *name);
+SF_API SF_CHECKED int sf_free_protected(struct sf_job *job, const char *name);
 
 /**
  * Where an allocation lies.
@@ -680,16 +696,18 @@ int sf_free_protected(struct sf_job *job, const char *name);
  * @return `SF_OK`; `SF_MISSING` if there is no such allocation; `SF_INVALID`.
  *
  * Thread-safe; waits while a checkpoint is being captured.
- *
- * # Safety
- * `name` is NULL or a text that ends with 0; `out_start` and `out_bytes` are NULL or writable.
  */
-int sf_allocated(struct sf_job *job, const char *name, void **out_start, size_t *out_bytes);
+SF_API
+SF_CHECKED
+int sf_find_protected(struct sf_job *job,
+                      const char *name,
+                      void **out_start,
+                      size_t *out_bytes);
 
 /**
  * Allocates every region of a checkpoint that is not protected yet, and gives allocations that
  * have another length there that length: then `sf_restart` of the same checkpoint finds a place
- * for everything. `sf_regions` tells the names, `sf_allocated` the addresses.
+ * for everything. `sf_regions` tells the names, `sf_find_protected` the addresses.
  *
  * @param job       An open job.
  * @param version   Which checkpoint; 0 for the newest.
@@ -698,11 +716,12 @@ int sf_allocated(struct sf_job *job, const char *name, void **out_start, size_t 
  *         is no memory.
  *
  * Thread-safe; waits while a checkpoint is being captured.
- *
- * # Safety
- * `out_count` is NULL or writable.
  */
-int sf_recreate(struct sf_job *job, uint64_t version, size_t *out_count);
+SF_API
+SF_CHECKED
+int sf_alloc_from_checkpoint(struct sf_job *job,
+                             uint64_t version,
+                             size_t *out_count);
 
 /**
  * Takes a checkpoint of all protected regions, as they are at this call. It returns as soon as
@@ -722,11 +741,8 @@ int sf_recreate(struct sf_job *job, uint64_t version, size_t *out_count);
  *
  * Thread-safe: checkpoints are taken one after the other. No other thread may write to protected
  * memory until it returns.
- *
- * # Safety
- * `out_version` is NULL or writable.
  */
-int sf_checkpoint(struct sf_job *job, uint64_t version, uint64_t *out_version);
+SF_API SF_CHECKED int sf_checkpoint(struct sf_job *job, uint64_t version, uint64_t *out_version);
 
 /**
  * Takes a checkpoint if one is due or asked for. One is due by the setting `interval`: a fixed time,
@@ -740,10 +756,9 @@ int sf_checkpoint(struct sf_job *job, uint64_t version, uint64_t *out_version);
  * @return As `sf_checkpoint`.
  *
  * Thread-safe, as `sf_checkpoint`.
- *
- * # Safety
- * `out_version` is NULL or writable.
  */
+SF_API
+SF_CHECKED
 int sf_point(struct sf_job *job,
              uint64_t *out_version);
 
@@ -756,11 +771,8 @@ int sf_point(struct sf_job *job,
  * @return `SF_OK`; `SF_INVALID`.
  *
  * Thread-safe.
- *
- * # Safety
- * `due` is NULL or writable.
  */
-int sf_need_checkpoint(struct sf_job *job, int *due);
+SF_API SF_CHECKED int sf_need_checkpoint(struct sf_job *job, int *due);
 
 /**
  * Asks how far a checkpoint has come, without waiting.
@@ -772,11 +784,8 @@ int sf_need_checkpoint(struct sf_job *job, int *due);
  *         checkpoint; `SF_INVALID`.
  *
  * Thread-safe.
- *
- * # Safety
- * `level` is NULL or writable.
  */
-int sf_poll(struct sf_job *job, uint64_t version, int *level);
+SF_API SF_CHECKED int sf_poll(struct sf_job *job, uint64_t version, int *level);
 
 /**
  * Waits until a checkpoint has reached a level.
@@ -790,24 +799,27 @@ int sf_poll(struct sf_job *job, uint64_t version, int *level);
  *
  * Thread-safe.
  */
-int sf_wait(struct sf_job *job, uint64_t version, int level);
+SF_API SF_CHECKED int sf_wait(struct sf_job *job, uint64_t version, int level);
 
 /**
  * Lists the checkpoints that can be restarted from, newest first. Waits for the one under way.
  *
  * @param job      An open job.
- * @param buf      Where the list goes; may be NULL if `capacity` is 0.
+ * @param buf      Where the list goes; may be NULL if `capacity` is 0. `buf[0].struct_bytes` is
+ *                 `sizeof buf[0]`.
  * @param capacity For how many checkpoints `buf` has room. If there are more, the newest are
  *                 listed.
  * @param count    Where the number of all checkpoints goes; may be larger than `capacity`.
  * @return `SF_OK`, or `SF_INVALID`.
  *
  * Thread-safe.
- *
- * # Safety
- * `buf` is NULL or has room for `capacity`; `count` is NULL or writable.
  */
-int sf_list(struct sf_job *job, struct sf_checkpoint_info *buf, size_t capacity, size_t *count);
+SF_API
+SF_CHECKED
+int sf_list(struct sf_job *job,
+            struct sf_checkpoint_info *buf,
+            size_t capacity,
+            size_t *count);
 
 /**
  * The closing block of a checkpoint as text: what was captured, dropped, compressed and stored,
@@ -819,16 +831,19 @@ int sf_list(struct sf_job *job, struct sf_checkpoint_info *buf, size_t capacity,
  * @param buf      Where the text goes, cut if need be and always ended with 0; may be NULL if
  *                 `capacity` is 0.
  * @param capacity Room in `buf`, in bytes.
- * @param needed   Where the room goes that the whole text needs, with the 0; may be NULL.
+ * @param needed   Receives the required size, including the final 0; may be NULL.
  * @return `SF_OK`, also if the text was cut; `SF_MISSING` if there is no such checkpoint;
  *         `SF_CORRUPT` if it cannot be read; `SF_INVALID`.
  *
  * Thread-safe.
- *
- * # Safety
- * `buf` is NULL or has room for `capacity`; `needed` is NULL or writable.
  */
-int sf_report(struct sf_job *job, uint64_t version, char *buf, size_t capacity, size_t *needed);
+SF_API
+SF_CHECKED
+int sf_report(struct sf_job *job,
+              uint64_t version,
+              char *buf,
+              size_t capacity,
+              size_t *needed);
 
 /**
  * Fills every protected region from a checkpoint. Every page is verified.
@@ -846,11 +861,8 @@ int sf_report(struct sf_job *job, uint64_t version, char *buf, size_t capacity, 
  *         with them.
  *
  * Thread-safe. No other thread may use protected memory until it returns.
- *
- * # Safety
- * `restored` is NULL or writable.
  */
-int sf_restart(struct sf_job *job, uint64_t version, uint64_t *restored);
+SF_API SF_CHECKED int sf_restart(struct sf_job *job, uint64_t version, uint64_t *restored);
 
 /**
  * What the last successful `sf_restart` of this job has to say, as text: which checkpoint it
@@ -861,33 +873,35 @@ int sf_restart(struct sf_job *job, uint64_t version, uint64_t *restored);
  * @param buf      Where the text goes, cut if need be and always ended with 0; may be NULL if
  *                 `capacity` is 0.
  * @param capacity Room in `buf`, in bytes.
- * @param needed   Where the room goes that the whole text needs, with the 0; may be NULL.
+ * @param needed   Receives the required size, including the final 0; may be NULL.
  * @return `SF_OK`, also if the text was cut; `SF_MISSING` if this job has not been restarted;
  *         `SF_INVALID`.
  *
  * Thread-safe.
- *
- * # Safety
- * `buf` is NULL or has room for `capacity`; `needed` is NULL or writable.
  */
-int sf_restart_report(struct sf_job *job, char *buf, size_t capacity, size_t *needed);
+SF_API
+SF_CHECKED
+int sf_restart_report(struct sf_job *job,
+                      char *buf,
+                      size_t capacity,
+                      size_t *needed);
 
 /**
  * Lists the regions of a checkpoint, in the order in which they were protected.
  *
  * @param job      An open job.
  * @param version  Number of the checkpoint.
- * @param buf      Where the list goes; may be NULL if `capacity` is 0.
+ * @param buf      Where the list goes; may be NULL if `capacity` is 0. `buf[0].struct_bytes` is
+ *                 `sizeof buf[0]`.
  * @param capacity For how many regions `buf` has room.
  * @param count    Where the number of all regions goes; may be larger than `capacity`.
  * @return `SF_OK`; `SF_MISSING` if there is no such checkpoint; `SF_CORRUPT` if it cannot be
  *         read; `SF_INVALID`.
  *
  * Thread-safe.
- *
- * # Safety
- * `buf` is NULL or has room for `capacity`; `count` is NULL or writable.
  */
+SF_API
+SF_CHECKED
 int sf_regions(struct sf_job *job,
                uint64_t version,
                struct sf_region_info *buf,
@@ -905,11 +919,13 @@ int sf_regions(struct sf_job *job,
  *         cannot be read; `SF_INVALID`.
  *
  * Thread-safe.
- *
- * # Safety
- * `name` is NULL or a text that ends with 0; `bytes` is NULL or writable.
  */
-int sf_recovered_bytes(struct sf_job *job, uint64_t version, const char *name, uint64_t *bytes);
+SF_API
+SF_CHECKED
+int sf_region_bytes(struct sf_job *job,
+                    uint64_t version,
+                    const char *name,
+                    uint64_t *bytes);
 
 /**
  * Reads one region of a checkpoint into a buffer. The region need not be protected. Every page
@@ -919,16 +935,19 @@ int sf_recovered_bytes(struct sf_job *job, uint64_t version, const char *name, u
  * @param version Number of the checkpoint.
  * @param name    Name of the region.
  * @param buf     Where its bytes go; may be NULL if `bytes` is 0.
- * @param bytes   Length of `buf`; must be that of the region (`sf_recovered_bytes`).
+ * @param bytes   Length of `buf`; must be that of the region (`sf_region_bytes`).
  * @return `SF_OK`; `SF_MISSING` if there is no such checkpoint or region; `SF_INVALID` if the
  *         lengths differ; `SF_CORRUPT` if it cannot be read: then the buffer holds a mixture.
  *
  * Thread-safe. No other thread may use the buffer until it returns.
- *
- * # Safety
- * `name` is NULL or a text that ends with 0; `buf` is NULL or has room for `bytes`.
  */
-int sf_recover(struct sf_job *job, uint64_t version, const char *name, void *buf, size_t bytes);
+SF_API
+SF_CHECKED
+int sf_read_region(struct sf_job *job,
+                   uint64_t version,
+                   const char *name,
+                   void *buf,
+                   size_t bytes);
 
 /**
  * Tells this rank's number and how many ranks the job has.
@@ -939,14 +958,11 @@ int sf_recover(struct sf_job *job, uint64_t version, const char *name, void *buf
  * @return `SF_OK`; `SF_INVALID`.
  *
  * Thread-safe.
- *
- * # Safety
- * `rank` and `size` are NULL or writable.
  */
-int sf_rank(struct sf_job *job, uint32_t *rank, uint32_t *size);
+SF_API SF_CHECKED int sf_rank(struct sf_job *job, uint32_t *rank, uint32_t *size);
 
 /**
- * As `sf_recovered_bytes`, of any rank: also of a job that had more ranks or fewer.
+ * As `sf_region_bytes`, of any rank: also of a job that had more ranks or fewer.
  *
  * @param job     An open job.
  * @param version Number of the checkpoint.
@@ -957,18 +973,17 @@ int sf_rank(struct sf_job *job, uint32_t *rank, uint32_t *size);
  *         it cannot be read; `SF_INVALID`.
  *
  * Thread-safe. Ranks need not call it together.
- *
- * # Safety
- * `name` is NULL or a text that ends with 0; `bytes` is NULL or writable.
  */
-int sf_recovered_bytes_of(struct sf_job *job,
-                          uint64_t version,
-                          uint32_t rank,
-                          const char *name,
-                          uint64_t *bytes);
+SF_API
+SF_CHECKED
+int sf_region_bytes_of(struct sf_job *job,
+                       uint64_t version,
+                       uint32_t rank,
+                       const char *name,
+                       uint64_t *bytes);
 
 /**
- * As `sf_recover`, of any rank. So a program comes back with another number of ranks: each rank
+ * As `sf_read_region`, of any rank. So a program comes back with another number of ranks: each rank
  * reads what it needs of the regions of those that were.
  *
  * @param job     An open job.
@@ -976,22 +991,21 @@ int sf_recovered_bytes_of(struct sf_job *job,
  * @param rank    Whose region it is.
  * @param name    Name of the region.
  * @param buf     Where its bytes go; may be NULL if `bytes` is 0.
- * @param bytes   Length of `buf`; must be that of the region (`sf_recovered_bytes_of`).
+ * @param bytes   Length of `buf`; must be that of the region (`sf_region_bytes_of`).
  * @return `SF_OK`; `SF_MISSING` if there is no such checkpoint, rank or region; `SF_INVALID` if
  *         the lengths differ; `SF_CORRUPT` if it cannot be read: then the buffer holds a mixture.
  *
  * Thread-safe. Ranks need not call it together. No other thread may use the buffer until it
  * returns.
- *
- * # Safety
- * `name` is NULL or a text that ends with 0; `buf` is NULL or has room for `bytes`.
  */
-int sf_recover_of(struct sf_job *job,
-                  uint64_t version,
-                  uint32_t rank,
-                  const char *name,
-                  void *buf,
-                  size_t bytes);
+SF_API
+SF_CHECKED
+int sf_read_region_of(struct sf_job *job,
+                      uint64_t version,
+                      uint32_t rank,
+                      const char *name,
+                      void *buf,
+                      size_t bytes);
 
 /**
  * The text of the last failure in this thread: which function, what and why, in English and
@@ -1005,7 +1019,7 @@ int sf_recover_of(struct sf_job *job,
  *
  * Thread-safe: every thread has its own text.
  */
-const char *sf_last_error(void);
+SF_API const char *sf_last_error(void);
 
 /**
  * The word for a code, such as "missing" for `SF_MISSING`.
@@ -1015,7 +1029,7 @@ const char *sf_last_error(void);
  *
  * Thread-safe.
  */
-const char *sf_error_name(int code);
+SF_API const char *sf_error_name(int code);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -25,6 +25,7 @@ use crate::handle::{self, sf_job};
 ///
 /// # Safety
 /// `name` is NULL or a text that ends with 0; `out_start` is NULL or writable.
+#[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sf_alloc_protected(
     job: *mut sf_job,
@@ -51,6 +52,7 @@ pub unsafe extern "C" fn sf_alloc_protected(
 ///
 /// # Safety
 /// `name` is NULL or a text that ends with 0; `out_start` is NULL or writable.
+#[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sf_alloc_protected_aligned(
     job: *mut sf_job,
@@ -88,7 +90,7 @@ unsafe fn alloc(
 }
 
 /// Gives an allocation another length: what fits is kept, what is new is zero. The next checkpoint
-/// has the new length; a restart to an older one needs the older length, which `sf_recreate` gives.
+/// has the new length; a restart to an older one needs the older length, which `sf_alloc_from_checkpoint` gives.
 ///
 /// @param job       An open job.
 /// @param name      Name of an allocation.
@@ -101,6 +103,7 @@ unsafe fn alloc(
 ///
 /// # Safety
 /// `name` is NULL or a text that ends with 0; `out_start` is NULL or writable.
+#[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sf_realloc_protected(
     job: *mut sf_job,
@@ -129,6 +132,7 @@ pub unsafe extern "C" fn sf_realloc_protected(
 ///
 /// # Safety
 /// `name` is NULL or a text that ends with 0.
+#[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sf_free_protected(job: *mut sf_job, name: *const c_char) -> c_int {
     call("sf_free_protected", || {
@@ -152,14 +156,15 @@ pub unsafe extern "C" fn sf_free_protected(job: *mut sf_job, name: *const c_char
 ///
 /// # Safety
 /// `name` is NULL or a text that ends with 0; `out_start` and `out_bytes` are NULL or writable.
+#[must_use]
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sf_allocated(
+pub unsafe extern "C" fn sf_find_protected(
     job: *mut sf_job,
     name: *const c_char,
     out_start: *mut *mut c_void,
     out_bytes: *mut usize,
 ) -> c_int {
-    call("sf_allocated", || {
+    call("sf_find_protected", || {
         handle::with(job, |open| {
             // SAFETY: the caller vouches for all three.
             let (name, start, bytes) = unsafe {
@@ -179,7 +184,7 @@ pub unsafe extern "C" fn sf_allocated(
 
 /// Allocates every region of a checkpoint that is not protected yet, and gives allocations that
 /// have another length there that length: then `sf_restart` of the same checkpoint finds a place
-/// for everything. `sf_regions` tells the names, `sf_allocated` the addresses.
+/// for everything. `sf_regions` tells the names, `sf_find_protected` the addresses.
 ///
 /// @param job       An open job.
 /// @param version   Which checkpoint; 0 for the newest.
@@ -191,13 +196,14 @@ pub unsafe extern "C" fn sf_allocated(
 ///
 /// # Safety
 /// `out_count` is NULL or writable.
+#[must_use]
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sf_recreate(
+pub unsafe extern "C" fn sf_alloc_from_checkpoint(
     job: *mut sf_job,
     version: u64,
     out_count: *mut usize,
 ) -> c_int {
-    call("sf_recreate", || {
+    call("sf_alloc_from_checkpoint", || {
         handle::with(job, |open| {
             // SAFETY: the caller vouches for the result.
             let count = unsafe { Out::optional("out_count", out_count)? };

@@ -4,7 +4,9 @@
 //! than its stated capacity) is the caller's promise.
 
 use std::ffi::{CStr, c_char};
+use std::marker::PhantomData;
 use std::mem::{align_of, size_of};
+use std::ptr;
 
 use standfast::Version;
 
@@ -95,6 +97,64 @@ impl<T> Buffer<T> {
         for (at, value) in values.into_iter().take(self.capacity).enumerate() {
             // SAFETY: `at` is below the capacity that whoever made this vouched for.
             unsafe { self.start.add(at).write(value) }
+        }
+    }
+}
+
+/// A struct that the library fills, in an array of the caller's. It begins with its own size, so
+/// that programs and libraries of different versions understand each other.
+///
+/// # Safety
+/// `repr(C)`, without padding, valid for any bytes, and its first field is the size, a `usize`.
+pub(crate) unsafe trait Entry: Copy {
+    /// The size of the first version that had the field.
+    const BYTES_MIN: usize;
+}
+
+/// Room for several structs, as long each as the caller has said in the first one.
+pub(crate) struct Entries<T> {
+    start: *mut T,
+    capacity: usize,
+    stride: usize,
+    of: PhantomData<T>,
+}
+
+impl<T: Entry> Entries<T> {
+    /// # Safety
+    /// If `capacity` is not 0 the first struct's size may be read, and so many structs of that size
+    /// may be written to `start` until the result is dropped.
+    pub(crate) unsafe fn new(argument: &str, start: *mut T, capacity: usize) -> Outcome<Self> {
+        // SAFETY: the caller vouches for the first one at least.
+        unsafe { Buffer::new(argument, start, capacity.min(1)) }?;
+        if capacity == 0 {
+            return Ok(Self { start, capacity, stride: size_of::<T>(), of: PhantomData });
+        }
+        // SAFETY: every entry begins with its size, and the caller vouches for the first.
+        let stride = unsafe { start.cast::<usize>().read() };
+        if stride < T::BYTES_MIN || !stride.is_multiple_of(align_of::<T>()) {
+            let why =
+                format!("{argument}[0].struct_bytes is {stride}: set it to sizeof {argument}[0]");
+            return Err(Failure::invalid(why));
+        }
+        if capacity > isize::MAX as usize / stride {
+            let why = format!("{argument}: capacity {capacity} is more than any memory holds");
+            return Err(Failure::invalid(why));
+        }
+        Ok(Self { start, capacity, stride, of: PhantomData })
+    }
+
+    /// Writes as many structs as fit; of each what the caller knows, and zeros beyond what we know.
+    pub(crate) fn fill(&self, values: impl IntoIterator<Item = T>) {
+        let known = self.stride.min(size_of::<T>());
+        for (at, value) in values.into_iter().take(self.capacity).enumerate() {
+            // SAFETY: the entry lies within the room that whoever made this vouched for; `known` is
+            // at most its length and that of the value; it begins with a `usize`.
+            unsafe {
+                let entry = self.start.cast::<u8>().add(at * self.stride);
+                ptr::copy_nonoverlapping((&raw const value).cast(), entry, known);
+                entry.add(known).write_bytes(0, self.stride - known);
+                entry.cast::<usize>().write(self.stride);
+            }
         }
     }
 }

@@ -6,7 +6,7 @@ use std::ffi::{c_char, c_int};
 
 use standfast::{Job, Kind, Level, Manifest, Progress, Report, Version};
 
-use crate::argument::{self, Buffer, Out};
+use crate::argument::{self, Buffer, Entries, Entry, Out};
 use crate::error::{Failure, Outcome, call};
 use crate::handle::{self, sf_job};
 
@@ -17,7 +17,7 @@ pub const SF_NEXT: u64 = 0;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum sf_level {
-    /// Captured in the pool: the program may go on. Survives nothing yet.
+    /// Captured in memory: the program may go on. Survives nothing yet.
     SF_LEVEL_MEMORY = 1,
     /// Durable on the node: survives the death of the program and a reboot.
     SF_LEVEL_LOCAL = 2,
@@ -50,6 +50,8 @@ fn number_of(level: Level) -> c_int {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct sf_checkpoint_info {
+    /// `sizeof(sf_checkpoint_info)`, set by the program in the first entry of an array.
+    pub struct_bytes: usize,
     /// Its version.
     pub version: u64,
     /// Its place in the order of commits: the newest checkpoint has the largest.
@@ -82,14 +84,18 @@ pub struct sf_checkpoint_info {
     pub remote_pages: u64,
     /// What the rank that stored most has added to the store, in bytes.
     pub rank_bytes_max: u64,
-    /// Always 0; room for later versions of the library.
-    pub reserved: [u64; 4],
+}
+
+// SAFETY: only integers, all of which fill their places, and the size is the first.
+unsafe impl Entry for sf_checkpoint_info {
+    const BYTES_MIN: usize = 128;
 }
 
 impl sf_checkpoint_info {
     fn of(manifest: &Manifest) -> Self {
         let stats = &manifest.stats;
         Self {
+            struct_bytes: size_of::<Self>(),
             version: manifest.version.0,
             sequence: manifest.sequence,
             taken_ns: manifest.taken_ns,
@@ -106,7 +112,6 @@ impl sf_checkpoint_info {
             ranks: manifest.ranks,
             remote_pages: stats.remote_pages,
             rank_bytes_max: stats.rank_bytes_max,
-            reserved: [0; 4],
         }
     }
 }
@@ -131,6 +136,7 @@ impl sf_checkpoint_info {
 ///
 /// # Safety
 /// `out_version` is NULL or writable.
+#[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sf_checkpoint(
     job: *mut sf_job,
@@ -163,6 +169,7 @@ pub unsafe extern "C" fn sf_checkpoint(
 ///
 /// # Safety
 /// `out_version` is NULL or writable.
+#[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sf_point(job: *mut sf_job, out_version: *mut u64) -> c_int {
     call("sf_point", || {
@@ -186,6 +193,7 @@ pub unsafe extern "C" fn sf_point(job: *mut sf_job, out_version: *mut u64) -> c_
 ///
 /// # Safety
 /// `due` is NULL or writable.
+#[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sf_need_checkpoint(job: *mut sf_job, due: *mut c_int) -> c_int {
     call("sf_need_checkpoint", || {
@@ -210,6 +218,7 @@ pub unsafe extern "C" fn sf_need_checkpoint(job: *mut sf_job, due: *mut c_int) -
 ///
 /// # Safety
 /// `level` is NULL or writable.
+#[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sf_poll(job: *mut sf_job, version: u64, level: *mut c_int) -> c_int {
     call("sf_poll", || {
@@ -236,6 +245,7 @@ pub unsafe extern "C" fn sf_poll(job: *mut sf_job, version: u64, level: *mut c_i
 ///         such checkpoint; `SF_INVALID`.
 ///
 /// Thread-safe.
+#[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn sf_wait(job: *mut sf_job, version: u64, level: c_int) -> c_int {
     call("sf_wait", || {
@@ -249,7 +259,8 @@ pub extern "C" fn sf_wait(job: *mut sf_job, version: u64, level: c_int) -> c_int
 /// Lists the checkpoints that can be restarted from, newest first. Waits for the one under way.
 ///
 /// @param job      An open job.
-/// @param buf      Where the list goes; may be NULL if `capacity` is 0.
+/// @param buf      Where the list goes; may be NULL if `capacity` is 0. `buf[0].struct_bytes` is
+///                 `sizeof buf[0]`.
 /// @param capacity For how many checkpoints `buf` has room. If there are more, the newest are
 ///                 listed.
 /// @param count    Where the number of all checkpoints goes; may be larger than `capacity`.
@@ -259,6 +270,7 @@ pub extern "C" fn sf_wait(job: *mut sf_job, version: u64, level: c_int) -> c_int
 ///
 /// # Safety
 /// `buf` is NULL or has room for `capacity`; `count` is NULL or writable.
+#[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sf_list(
     job: *mut sf_job,
@@ -269,7 +281,7 @@ pub unsafe extern "C" fn sf_list(
     call("sf_list", || {
         // SAFETY: the caller vouches for both.
         let (buffer, out) =
-            unsafe { (Buffer::new("buf", buf, capacity)?, Out::required("count", count)?) };
+            unsafe { (Entries::new("buf", buf, capacity)?, Out::required("count", count)?) };
         handle::with(job, |open| {
             let list = open.job.list();
             buffer.fill(list.iter().map(sf_checkpoint_info::of));
@@ -288,7 +300,7 @@ pub unsafe extern "C" fn sf_list(
 /// @param buf      Where the text goes, cut if need be and always ended with 0; may be NULL if
 ///                 `capacity` is 0.
 /// @param capacity Room in `buf`, in bytes.
-/// @param needed   Where the room goes that the whole text needs, with the 0; may be NULL.
+/// @param needed   Receives the required size, including the final 0; may be NULL.
 /// @return `SF_OK`, also if the text was cut; `SF_MISSING` if there is no such checkpoint;
 ///         `SF_CORRUPT` if it cannot be read; `SF_INVALID`.
 ///
@@ -296,6 +308,7 @@ pub unsafe extern "C" fn sf_list(
 ///
 /// # Safety
 /// `buf` is NULL or has room for `capacity`; `needed` is NULL or writable.
+#[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sf_report(
     job: *mut sf_job,

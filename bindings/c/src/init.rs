@@ -35,6 +35,7 @@ pub const SF_VERSION_PATCH: u32 = 0;
 ///
 /// # Safety
 /// `options` is NULL or a text that ends with 0; `job` is NULL or writable.
+#[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sf_init(options: *const c_char, job: *mut *mut sf_job) -> c_int {
     call("sf_init", || {
@@ -64,8 +65,9 @@ pub unsafe extern "C" fn sf_init(options: *const c_char, job: *mut *mut sf_job) 
 /// # Safety
 /// `table` is NULL or complete, with functions that keep their promises for `comm`; `options` is
 /// NULL or a text that ends with 0; `job` is NULL or writable.
+#[must_use]
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sf_init_table(
+pub unsafe extern "C" fn sf_init_transport(
     table: *const CommTable,
     comm: *mut c_void,
     options: *const c_char,
@@ -121,6 +123,7 @@ unsafe fn load(options: *const c_char) -> Outcome<Loaded> {
 ///         returned yet; `SF_INVALID` if `job` is no open job.
 ///
 /// Thread-safe: calls that start later with this handle fail with `SF_INVALID`.
+#[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn sf_finalize(job: *mut sf_job) -> c_int {
     call("sf_finalize", || {

@@ -20,6 +20,7 @@ use crate::restart::memory;
 ///
 /// # Safety
 /// `rank` and `size` are NULL or writable.
+#[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sf_rank(job: *mut sf_job, rank: *mut u32, size: *mut u32) -> c_int {
     call("sf_rank", || {
@@ -34,7 +35,7 @@ pub unsafe extern "C" fn sf_rank(job: *mut sf_job, rank: *mut u32, size: *mut u3
     })
 }
 
-/// As `sf_recovered_bytes`, of any rank: also of a job that had more ranks or fewer.
+/// As `sf_region_bytes`, of any rank: also of a job that had more ranks or fewer.
 ///
 /// @param job     An open job.
 /// @param version Number of the checkpoint.
@@ -48,15 +49,16 @@ pub unsafe extern "C" fn sf_rank(job: *mut sf_job, rank: *mut u32, size: *mut u3
 ///
 /// # Safety
 /// `name` is NULL or a text that ends with 0; `bytes` is NULL or writable.
+#[must_use]
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sf_recovered_bytes_of(
+pub unsafe extern "C" fn sf_region_bytes_of(
     job: *mut sf_job,
     version: u64,
     rank: u32,
     name: *const c_char,
     bytes: *mut u64,
 ) -> c_int {
-    call("sf_recovered_bytes_of", || {
+    call("sf_region_bytes_of", || {
         // SAFETY: the caller vouches for both.
         let (name, out) =
             unsafe { (argument::text("name", name)?, Out::required("bytes", bytes)?) };
@@ -72,7 +74,7 @@ pub unsafe extern "C" fn sf_recovered_bytes_of(
     })
 }
 
-/// As `sf_recover`, of any rank. So a program comes back with another number of ranks: each rank
+/// As `sf_read_region`, of any rank. So a program comes back with another number of ranks: each rank
 /// reads what it needs of the regions of those that were.
 ///
 /// @param job     An open job.
@@ -80,7 +82,7 @@ pub unsafe extern "C" fn sf_recovered_bytes_of(
 /// @param rank    Whose region it is.
 /// @param name    Name of the region.
 /// @param buf     Where its bytes go; may be NULL if `bytes` is 0.
-/// @param bytes   Length of `buf`; must be that of the region (`sf_recovered_bytes_of`).
+/// @param bytes   Length of `buf`; must be that of the region (`sf_region_bytes_of`).
 /// @return `SF_OK`; `SF_MISSING` if there is no such checkpoint, rank or region; `SF_INVALID` if
 ///         the lengths differ; `SF_CORRUPT` if it cannot be read: then the buffer holds a mixture.
 ///
@@ -89,8 +91,9 @@ pub unsafe extern "C" fn sf_recovered_bytes_of(
 ///
 /// # Safety
 /// `name` is NULL or a text that ends with 0; `buf` is NULL or has room for `bytes`.
+#[must_use]
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sf_recover_of(
+pub unsafe extern "C" fn sf_read_region_of(
     job: *mut sf_job,
     version: u64,
     rank: u32,
@@ -98,7 +101,7 @@ pub unsafe extern "C" fn sf_recover_of(
     buf: *mut c_void,
     bytes: usize,
 ) -> c_int {
-    call("sf_recover_of", || {
+    call("sf_read_region_of", || {
         // SAFETY: the caller vouches for both.
         let (name, buf) = unsafe { (argument::text("name", name)?, memory(buf, bytes)?) };
         handle::with(job, |open| {

@@ -87,6 +87,7 @@ fn layout(number: c_int) -> Option<(usize, u8)> {
 /// # Safety
 /// `name` is NULL or a text that ends with 0. The memory is the program's own, and is left alone as
 /// described above.
+#[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sf_protect(
     job: *mut sf_job,
@@ -114,6 +115,7 @@ pub unsafe extern "C" fn sf_protect(
 ///
 /// # Safety
 /// As for `sf_protect`.
+#[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sf_protect_typed(
     job: *mut sf_job,
@@ -152,7 +154,7 @@ unsafe fn protect(
 /// A checkpoint waits for the work that the program has queued on the device, hashes the region
 /// there and copies what changed aside, within the device; then the program goes on while new pages
 /// are compressed there and cross to the host. What a device wrote any machine can restore: into
-/// device memory, or by `sf_recover` or a region of the same name and length into host memory.
+/// device memory, or by `sf_read_region` or a region of the same name and length into host memory.
 ///
 /// @param job   An open job.
 /// @param name  Name of the region, as for `sf_protect`.
@@ -171,6 +173,7 @@ unsafe fn protect(
 /// # Safety
 /// `name` is NULL or a text that ends with 0. The memory is the program's own, and is left alone as
 /// described above.
+#[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sf_protect_device(
     job: *mut sf_job,
@@ -198,6 +201,7 @@ pub unsafe extern "C" fn sf_protect_device(
 ///
 /// # Safety
 /// As for `sf_protect_device`.
+#[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sf_protect_device_typed(
     job: *mut sf_job,
@@ -254,6 +258,7 @@ fn measure(count: usize, number: c_int) -> Outcome<(usize, u8)> {
 ///
 /// # Safety
 /// `name` is NULL or a text that ends with 0.
+#[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sf_unprotect(job: *mut sf_job, name: *const c_char) -> c_int {
     call("sf_unprotect", || {

@@ -8,7 +8,7 @@ use std::sync::PoisonError;
 
 use standfast::{Kind, Restarted, Version};
 
-use crate::argument::{self, Buffer, Out};
+use crate::argument::{self, Buffer, Entries, Entry, Out};
 use crate::error::{Failure, Outcome, call};
 use crate::handle::{self, sf_job};
 
@@ -22,14 +22,21 @@ pub const SF_NAME_BYTES: usize = 256;
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct sf_region_info {
+    /// `sizeof(sf_region_info)`, set by the program in the first entry of an array.
+    pub struct_bytes: usize,
     /// Its name, ended with 0.
     pub name: [c_char; SF_NAME_BYTES],
     /// Its length in bytes.
     pub bytes: u64,
     /// Size of the numbers in it as the program declared them (8 for `double`); 0 if it did not.
     pub elem: u32,
-    /// Always 0; room for later versions of the library.
-    pub reserved: [u32; 5],
+    /// Always 0: structs have a multiple of 8 bytes.
+    pub reserved: u32,
+}
+
+// SAFETY: integers and characters that all fill their places, and the size is the first.
+unsafe impl Entry for sf_region_info {
+    const BYTES_MIN: usize = 280;
 }
 
 /// Fills every protected region from a checkpoint. Every page is verified.
@@ -50,6 +57,7 @@ pub struct sf_region_info {
 ///
 /// # Safety
 /// `restored` is NULL or writable.
+#[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sf_restart(job: *mut sf_job, version: u64, restored: *mut u64) -> c_int {
     call("sf_restart", || {
@@ -73,7 +81,7 @@ pub unsafe extern "C" fn sf_restart(job: *mut sf_job, version: u64, restored: *m
 /// @param buf      Where the text goes, cut if need be and always ended with 0; may be NULL if
 ///                 `capacity` is 0.
 /// @param capacity Room in `buf`, in bytes.
-/// @param needed   Where the room goes that the whole text needs, with the 0; may be NULL.
+/// @param needed   Receives the required size, including the final 0; may be NULL.
 /// @return `SF_OK`, also if the text was cut; `SF_MISSING` if this job has not been restarted;
 ///         `SF_INVALID`.
 ///
@@ -81,6 +89,7 @@ pub unsafe extern "C" fn sf_restart(job: *mut sf_job, version: u64, restored: *m
 ///
 /// # Safety
 /// `buf` is NULL or has room for `capacity`; `needed` is NULL or writable.
+#[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sf_restart_report(
     job: *mut sf_job,
@@ -121,7 +130,8 @@ fn told(restarted: &Restarted) -> String {
 ///
 /// @param job      An open job.
 /// @param version  Number of the checkpoint.
-/// @param buf      Where the list goes; may be NULL if `capacity` is 0.
+/// @param buf      Where the list goes; may be NULL if `capacity` is 0. `buf[0].struct_bytes` is
+///                 `sizeof buf[0]`.
 /// @param capacity For how many regions `buf` has room.
 /// @param count    Where the number of all regions goes; may be larger than `capacity`.
 /// @return `SF_OK`; `SF_MISSING` if there is no such checkpoint; `SF_CORRUPT` if it cannot be
@@ -131,6 +141,7 @@ fn told(restarted: &Restarted) -> String {
 ///
 /// # Safety
 /// `buf` is NULL or has room for `capacity`; `count` is NULL or writable.
+#[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sf_regions(
     job: *mut sf_job,
@@ -142,14 +153,15 @@ pub unsafe extern "C" fn sf_regions(
     call("sf_regions", || {
         // SAFETY: the caller vouches for both.
         let (buffer, out) =
-            unsafe { (Buffer::new("buf", buf, capacity)?, Out::required("count", count)?) };
+            unsafe { (Entries::new("buf", buf, capacity)?, Out::required("count", count)?) };
         handle::with(job, |open| {
             let regions = open.job.image(argument::version(version)?)?.regions;
             buffer.fill(regions.iter().map(|region| sf_region_info {
+                struct_bytes: size_of::<sf_region_info>(),
                 name: name_of(&region.name),
                 bytes: region.bytes,
                 elem: u32::from(region.elem),
-                reserved: [0; 5],
+                reserved: 0,
             }));
             out.put(regions.len());
             Ok(())
@@ -179,14 +191,15 @@ fn name_of(name: &str) -> [c_char; SF_NAME_BYTES] {
 ///
 /// # Safety
 /// `name` is NULL or a text that ends with 0; `bytes` is NULL or writable.
+#[must_use]
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sf_recovered_bytes(
+pub unsafe extern "C" fn sf_region_bytes(
     job: *mut sf_job,
     version: u64,
     name: *const c_char,
     bytes: *mut u64,
 ) -> c_int {
-    call("sf_recovered_bytes", || {
+    call("sf_region_bytes", || {
         // SAFETY: the caller vouches for both.
         let (name, out) =
             unsafe { (argument::text("name", name)?, Out::required("bytes", bytes)?) };
@@ -204,7 +217,7 @@ pub unsafe extern "C" fn sf_recovered_bytes(
 /// @param version Number of the checkpoint.
 /// @param name    Name of the region.
 /// @param buf     Where its bytes go; may be NULL if `bytes` is 0.
-/// @param bytes   Length of `buf`; must be that of the region (`sf_recovered_bytes`).
+/// @param bytes   Length of `buf`; must be that of the region (`sf_region_bytes`).
 /// @return `SF_OK`; `SF_MISSING` if there is no such checkpoint or region; `SF_INVALID` if the
 ///         lengths differ; `SF_CORRUPT` if it cannot be read: then the buffer holds a mixture.
 ///
@@ -212,15 +225,16 @@ pub unsafe extern "C" fn sf_recovered_bytes(
 ///
 /// # Safety
 /// `name` is NULL or a text that ends with 0; `buf` is NULL or has room for `bytes`.
+#[must_use]
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sf_recover(
+pub unsafe extern "C" fn sf_read_region(
     job: *mut sf_job,
     version: u64,
     name: *const c_char,
     buf: *mut c_void,
     bytes: usize,
 ) -> c_int {
-    call("sf_recover", || {
+    call("sf_read_region", || {
         // SAFETY: the caller vouches for both.
         let (name, buf) = unsafe { (argument::text("name", name)?, memory(buf, bytes)?) };
         handle::with(job, |open| Ok(open.job.recover(argument::version(version)?, name, buf)?))

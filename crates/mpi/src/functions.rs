@@ -78,7 +78,7 @@ impl Functions {
             return Err(wrong("is NULL or misplaced".into()));
         }
         // SAFETY: not null; the caller vouches for it. Only the first field is read.
-        let bytes = unsafe { (&raw const (*table).bytes).read() };
+        let bytes = unsafe { (&raw const (*table).struct_bytes).read() };
         if bytes < size_of::<CommTable>() {
             let needed = size_of::<CommTable>();
             return Err(wrong(format!("has {bytes} bytes, {needed} are needed: it is too old")));
@@ -105,7 +105,7 @@ impl Functions {
     }
 
     pub(crate) fn describe(&self, comm: Raw) -> Outcome<CommFacts> {
-        let mut facts = CommFacts::default();
+        let mut facts = CommFacts { struct_bytes: size_of::<CommFacts>(), ..CommFacts::default() };
         // SAFETY: whoever made this vouched for the functions, whoever made `comm` for it.
         outcome(unsafe { self.0.describe.expect(CHECKED)(comm.0, &mut facts) })?;
         Ok(facts)

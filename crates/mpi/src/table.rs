@@ -6,6 +6,8 @@ use std::ffi::{c_char, c_int, c_void};
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CommFacts {
+    /// `sizeof(sf_comm_facts)` of the library, which sets it: a later version may ask for more.
+    pub struct_bytes: usize,
     /// This rank's number, from 0.
     pub rank: c_int,
     /// How many ranks there are.
@@ -33,7 +35,7 @@ pub struct CommFacts {
 #[derive(Clone, Copy, Debug)]
 pub struct CommTable {
     /// `sizeof(sf_comm_table)`: the library refuses a table that is older than it needs.
-    pub bytes: usize,
+    pub struct_bytes: usize,
     /// Tells about a communicator; fails if it cannot be used.
     pub describe: Option<unsafe extern "C" fn(comm: *mut c_void, facts: *mut CommFacts) -> c_int>,
     /// Starts to send a message. The bytes stay as they are until `end_send`, which every started
@@ -95,7 +97,7 @@ pub struct CommTable {
             part: *mut *mut c_void,
         ) -> c_int,
     >,
-    /// Makes a communicator of the same ranks. The one that `sf_init_table` was given is only used
+    /// Makes a communicator of the same ranks. The one that `sf_init_transport` was given is only used
     /// for this and for `describe`.
     pub duplicate: Option<unsafe extern "C" fn(comm: *mut c_void, copy: *mut *mut c_void) -> c_int>,
     /// Lets go of a communicator that `split` or `duplicate` has made.

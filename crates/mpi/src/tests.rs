@@ -95,6 +95,7 @@ unsafe extern "C" fn describe(comm: *mut c_void, facts: *mut CommFacts) -> c_int
     let rank = if fake.has(Fault::NoSuchRank) { -1 } else { fake.comm.rank() as c_int };
     let piece_bytes = if fake.has(Fault::UselessPieces) { -5 } else { fake.piece_bytes };
     let told = CommFacts {
+        struct_bytes: size_of::<CommFacts>(),
         rank,
         size: fake.comm.size() as c_int,
         any_thread: fake.any_thread,

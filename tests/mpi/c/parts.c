@@ -58,6 +58,7 @@ static void read_all(sf_job *job, uint32_t ranks)
     check_is(LAST);
     OK(sf_restart(job, 1, NULL));
     check_is(1);
+    list[0].struct_bytes = sizeof list[0];
     OK(sf_list(job, list, LAST, &count));
     CHECK(count == LAST && list[0].version == LAST && list[0].ranks == ranks);
 }

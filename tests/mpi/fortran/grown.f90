@@ -92,15 +92,15 @@ contains
         integer(c_size_t) :: count, bytes
         integer :: i
 
-        call ok(sf_recreate(job, SF_NEWEST, count))
+        call ok(sf_alloc_from_checkpoint(job, SF_NEWEST, count))
         call check(count == 2, "what was freed does not come back")
         call ok(sf_restart(job, SF_NEWEST))
-        call ok(sf_allocated(job, "field", start, bytes))
+        call ok(sf_find_protected(job, "field", start, bytes))
         call check(bytes == 16000, "as long as it had grown")
         call c_f_pointer(start, field, [2000])
         call check(all(field(:1000) == [(real(i, real64) / 3, i = 1, 1000)]), "the first half")
         call check(all(field(1001:) == 7), "the second half")
-        call ok(sf_allocated(job, "ids", start, bytes))
+        call ok(sf_find_protected(job, "ids", start, bytes))
         call c_f_pointer(start, ids, [1000])
         call check(bytes == 4000 .and. all(ids == [(i, i = 1, 1000)]), "the numbers")
     end subroutine

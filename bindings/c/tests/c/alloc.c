@@ -50,7 +50,7 @@ static void write_all(const char *store, const char *settings)
     FAILS(sf_alloc_protected_aligned(job, "odd", 10, 0, 3, &start), SF_INVALID, "alignment");
     FAILS(sf_alloc_protected(job, "much", SIZE_MAX / 4, 0, &start), SF_FULL, "memory");
     FAILS(sf_realloc_protected(job, "none", 10, &start), SF_MISSING, "none");
-    FAILS(sf_allocated(job, "other", NULL, NULL), SF_MISSING, "other");
+    FAILS(sf_find_protected(job, "other", NULL, NULL), SF_MISSING, "other");
     OK(sf_finalize(job));
 }
 
@@ -60,22 +60,22 @@ static void read_all(const char *store, const char *settings)
     size_t count = 0, bytes = 0;
     uint64_t version = 0;
     void *start = NULL;
-    OK(sf_recreate(job, 0, &count));
+    OK(sf_alloc_from_checkpoint(job, 0, &count));
     CHECK(count == 1);
     OK(sf_restart(job, 0, &version));
     CHECK(version == 2);
-    OK(sf_allocated(job, "field", &start, &bytes));
+    OK(sf_find_protected(job, "field", &start, &bytes));
     CHECK(bytes == 2 * COUNT * sizeof(double) && is((double *)start, 2 * COUNT, 2.5));
 
     /* Further back: another length, and one region more. */
-    OK(sf_recreate(job, 1, &count));
+    OK(sf_alloc_from_checkpoint(job, 1, &count));
     CHECK(count == 1);
     OK(sf_restart(job, 1, &version));
-    OK(sf_allocated(job, "field", &start, &bytes));
+    OK(sf_find_protected(job, "field", &start, &bytes));
     CHECK(bytes == COUNT * sizeof(double) && is((double *)start, COUNT, 1.5));
-    OK(sf_allocated(job, "other", &start, &bytes));
+    OK(sf_find_protected(job, "other", &start, &bytes));
     CHECK(bytes == 1000 && ((char *)start)[999] == 7);
-    FAILS(sf_recreate(job, 99, &count), SF_MISSING, "99");
+    FAILS(sf_alloc_from_checkpoint(job, 99, &count), SF_MISSING, "99");
     OK(sf_finalize(job));
 }
 

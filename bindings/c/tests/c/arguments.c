@@ -60,8 +60,8 @@ static void handles(const char *store)
         FAILS(sf_restart(bad, SF_NEWEST, NULL), SF_INVALID, "sf_restart: job is");
         FAILS(sf_restart_report(bad, NULL, 0, NULL), SF_INVALID, "sf_restart_report: job is");
         FAILS(sf_regions(bad, 1, NULL, 0, &count), SF_INVALID, "sf_regions: job is");
-        FAILS(sf_recovered_bytes(bad, 1, "a", &bytes), SF_INVALID, "job is");
-        FAILS(sf_recover(bad, 1, "a", field, 8), SF_INVALID, "sf_recover: job is");
+        FAILS(sf_region_bytes(bad, 1, "a", &bytes), SF_INVALID, "job is");
+        FAILS(sf_read_region(bad, 1, "a", field, 8), SF_INVALID, "sf_read_region: job is");
     }
 }
 
@@ -112,12 +112,12 @@ static void checkpoints(const char *store)
     FAILS(sf_report(job, version, NULL, 1, NULL), SF_INVALID, "buf is NULL");
     FAILS(sf_report(job, 77, NULL, 0, NULL), SF_MISSING, "77");
     FAILS(sf_restart_report(job, NULL, 0, NULL), SF_MISSING, "sf_restart");
-    FAILS(sf_recovered_bytes(job, version, "b", &bytes), SF_MISSING, "\"b\"");
-    FAILS(sf_recovered_bytes(job, version, "a", NULL), SF_INVALID, "bytes is NULL");
-    FAILS(sf_recovered_bytes(job, 77, "a", &bytes), SF_MISSING, "77");
-    FAILS(sf_recover(job, version, "a", NULL, 8), SF_INVALID, "buf is NULL");
-    FAILS(sf_recover(job, version, "a", field, 8), SF_INVALID, "8000 bytes");
-    FAILS(sf_recover(job, version, "b", field, 8), SF_MISSING, "\"b\"");
+    FAILS(sf_region_bytes(job, version, "b", &bytes), SF_MISSING, "\"b\"");
+    FAILS(sf_region_bytes(job, version, "a", NULL), SF_INVALID, "bytes is NULL");
+    FAILS(sf_region_bytes(job, 77, "a", &bytes), SF_MISSING, "77");
+    FAILS(sf_read_region(job, version, "a", NULL, 8), SF_INVALID, "buf is NULL");
+    FAILS(sf_read_region(job, version, "a", field, 8), SF_INVALID, "8000 bytes");
+    FAILS(sf_read_region(job, version, "b", field, 8), SF_MISSING, "\"b\"");
     FAILS(sf_restart(job, 77, NULL), SF_MISSING, "77");
     static char other[8];
     OK(sf_protect(job, "new", other, sizeof other));

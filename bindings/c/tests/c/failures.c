@@ -119,7 +119,7 @@ static void damaged(const char *store)
     job = open_job(store, "job=damaged");
     OK(sf_protect_typed(job, "noise", noise, COUNT, SF_U64));
     FAILS(sf_restart(job, 2, NULL), SF_CORRUPT, "segment");
-    FAILS(sf_recover(job, 2, "noise", noise, sizeof noise), SF_CORRUPT, "segment");
+    FAILS(sf_read_region(job, 2, "noise", noise, sizeof noise), SF_CORRUPT, "segment");
     OK(sf_restart(job, SF_NEWEST, &restored));
     CHECK(restored == 1);
     uint64_t first = noise[0];

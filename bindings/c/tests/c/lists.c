@@ -39,6 +39,8 @@ static void checkpoint_list(sf_job *job)
     OK(sf_list(job, NULL, 0, &count));
     CHECK(count == 3);
     memset(list, 0xee, sizeof list);
+    FAILS(sf_list(job, list, 2, &count), SF_INVALID, "struct_bytes");
+    list[0].struct_bytes = sizeof list[0];
     OK(sf_list(job, list, 2, &count));
     CHECK(count == 3 && list[0].version == 4 && list[1].version == 3);
     CHECK(list[2].version == 0xeeeeeeeeeeeeeeee);
@@ -52,15 +54,38 @@ static void checkpoint_list(sf_job *job)
         CHECK(one->pages == one->zero_pages + one->duplicate_pages + one->old_pages +
                                 one->new_pages);
         CHECK(one->stored_bytes > 0 && one->taken_ns > 1600000000000000000u);
-        CHECK(one->total_ns >= one->blocked_ns && one->reserved[0] == 0 && one->reserved[3] == 0);
+        CHECK(one->total_ns >= one->blocked_ns && one->struct_bytes == sizeof *one);
         CHECK(i == 0 || list[i - 1].sequence > one->sequence);
     }
+}
+
+/* A program that was compiled with a later header, whose struct is longer. */
+static void longer_structs(sf_job *job)
+{
+    struct {
+        sf_checkpoint_info known;
+        uint64_t later[2];
+    } list[3];
+    size_t count = 0;
+    memset(list, 0xee, sizeof list);
+    list[0].known.struct_bytes = sizeof list[0];
+    OK(sf_list(job, (sf_checkpoint_info *)list, 3, &count));
+    CHECK(count == 3 && list[0].known.version == 4 && list[2].known.version == 2);
+    for (size_t i = 0; i < count; i++) {
+        CHECK(list[i].known.struct_bytes == sizeof list[0]);
+        CHECK(list[i].later[0] == 0 && list[i].later[1] == 0);
+    }
+    list[0].known.struct_bytes = sizeof list[0] + 1;
+    FAILS(sf_list(job, (sf_checkpoint_info *)list, 3, &count), SF_INVALID, "struct_bytes");
+    list[0].known.struct_bytes = SIZE_MAX / 8 * 8;
+    FAILS(sf_list(job, (sf_checkpoint_info *)list, 3, &count), SF_INVALID, "capacity");
 }
 
 static void region_list(sf_job *job, const char *long_name)
 {
     sf_region_info list[3];
     size_t count = 0;
+    list[0].struct_bytes = sizeof list[0];
     OK(sf_regions(job, 4, NULL, 0, &count));
     CHECK(count == 2);
     OK(sf_regions(job, 4, list, 1, &count));
@@ -68,7 +93,7 @@ static void region_list(sf_job *job, const char *long_name)
     OK(sf_regions(job, 4, list, 3, &count));
     CHECK(count == 2);
     CHECK(strcmp(list[0].name, long_name) == 0 && strlen(list[0].name) == SF_NAME_BYTES - 1);
-    CHECK(list[0].bytes == sizeof field && list[0].elem == 4 && list[0].reserved[0] == 0);
+    CHECK(list[0].bytes == sizeof field && list[0].elem == 4);
     CHECK(strcmp(list[1].name, "complex") == 0);
     CHECK(list[1].bytes == sizeof complex_field && list[1].elem == 8);
 }
@@ -119,6 +144,7 @@ int main(int argc, char **argv)
     levels(job, 4);
     points(job);
     checkpoint_list(job);
+    longer_structs(job);
     region_list(job, long_name);
     report(job, 4);
     restart_report(job);

@@ -67,15 +67,15 @@ static void write_and_die(const char *store)
 static void recover(sf_job *job)
 {
     uint64_t bytes = 0, old_step = 0;
-    OK(sf_recovered_bytes(job, 2, "raw bytes, odd start", &bytes));
+    OK(sf_region_bytes(job, 2, "raw bytes, odd start", &bytes));
     CHECK(bytes == ODD);
     unsigned char *copy = (unsigned char *)malloc(bytes);
     CHECK(copy != NULL);
-    OK(sf_recover(job, 2, "raw bytes, odd start", copy, bytes));
+    OK(sf_read_region(job, 2, "raw bytes, odd start", copy, bytes));
     for (size_t i = 0; i < ODD; i++)
         CHECK(copy[i] == (unsigned char)(i * i + 2));
     free(copy);
-    OK(sf_recover(job, 1, "Schritt \xc3\xa4", &old_step, sizeof old_step));
+    OK(sf_read_region(job, 1, "Schritt \xc3\xa4", &old_step, sizeof old_step));
     CHECK(old_step == 1);
     CHECK(is(30 / 10));
 }

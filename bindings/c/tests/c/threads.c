@@ -20,6 +20,7 @@ static void *use(void *argument)
         sf_checkpoint_info list[4];
         size_t count = 0;
         uint64_t version = 0;
+        list[0].struct_bytes = sizeof list[0];
         for (size_t i = 0; i < COUNT; i++)
             fields[me][i] = (double)(i * me) + round;
         OK(sf_protect_typed(job, name, fields[me], COUNT, SF_F64));
