@@ -264,7 +264,7 @@ unsafe extern "C" fn describe_error(code: c_int, text: *mut c_char, capacity: us
 }
 
 const TABLE: CommTable = CommTable {
-    bytes: size_of::<CommTable>(),
+    struct_bytes: size_of::<CommTable>(),
     describe: Some(describe),
     start_send: Some(start_send),
     end_send: Some(end_send),
@@ -362,7 +362,7 @@ fn a_table_that_lacks_something_is_refused() {
         unsafe { Mpi::duplicate_of(table, ptr::null_mut()) }.unwrap_err().to_string()
     };
     assert!(open(ptr::null()).ends_with("is NULL or misplaced"));
-    let old = CommTable { bytes: size_of::<CommTable>() - 8, ..TABLE };
+    let old = CommTable { struct_bytes: size_of::<CommTable>() - 8, ..TABLE };
     assert!(open(&old).ends_with("it is too old"));
     let lacking = CommTable { probe: None, ..TABLE };
     assert!(open(&lacking).ends_with("has no probe"));

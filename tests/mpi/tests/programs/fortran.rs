@@ -24,8 +24,11 @@ fn words(text: &str) -> impl Iterator<Item = (&str, &str)> {
 
 /// Functions that C programs call: a name right before a parenthesis, at the start of a line.
 fn functions(header: &str) -> BTreeSet<&str> {
-    let lines =
-        header.lines().filter(|line| line.starts_with("int ") || line.starts_with("const "));
+    let declares = |line: &&str| {
+        let line = line.trim_start_matches("SF_API ").trim_start_matches("SF_CHECKED ");
+        line.starts_with("int ") || line.starts_with("const ")
+    };
+    let lines = header.lines().filter(declares);
     lines
         .flat_map(words)
         .filter(|(word, rest)| word.starts_with("sf_") && rest.starts_with('('))
