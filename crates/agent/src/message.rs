@@ -14,7 +14,7 @@
 //! The numbers of the enumerations are the protocol; [`PROTOCOL`] changes with them.
 
 use serde::{Deserialize, Serialize};
-use standfast_commit::Order;
+use standfast_checkpoint::Order;
 use standfast_drain::Priority;
 use standfast_format::{AttemptId, HashKind, JobId, Kind, SegmentId, SegmentRef, Stats, Tally};
 

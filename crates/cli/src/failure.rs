@@ -9,6 +9,7 @@ use std::process::ExitCode;
 
 use serde_json::json;
 use standfast::Kind;
+use standfast_restart::Unreadable;
 
 use crate::escape;
 use crate::output::{BAD, FAINT, Output};
@@ -161,21 +162,27 @@ impl From<standfast_restart::Error> for Failure {
     fn from(error: standfast_restart::Error) -> Self {
         let failure = Failure::new(error.kind(), error.to_string());
         match error {
-            standfast_restart::Error::NoStore { .. } => failure
-                .advise("name the place with --store (or STANDFAST_STORE, or standfast.toml)"),
-            standfast_restart::Error::NoCheckpoint { .. } => {
-                failure.advise("'standfast ls' lists the checkpoints")
-            }
             standfast_restart::Error::NoRegion { .. } => {
                 failure.advise("'standfast show VERSION' lists its regions")
             }
-            standfast_restart::Error::Object { object, source }
+            standfast_restart::Error::Metadata(Unreadable::NoStore { .. }) => failure
+                .advise("name the place with --store (or STANDFAST_STORE, or standfast.toml)"),
+            standfast_restart::Error::Metadata(Unreadable::NoCheckpoint { .. }) => {
+                failure.advise("'standfast ls' lists the checkpoints")
+            }
+            standfast_restart::Error::Metadata(Unreadable::Object { object, source })
                 if object == standfast_format::name::STORE && source.kind() == Kind::Corrupt =>
             {
                 failure.advise("without its header a store cannot be read: bring the file 'store' back from a copy")
             }
             _ => failure,
         }
+    }
+}
+
+impl From<Unreadable> for Failure {
+    fn from(error: Unreadable) -> Self {
+        standfast_restart::Error::from(error).into()
     }
 }
 

@@ -119,7 +119,7 @@ impl<'a> Drain<'a> {
     pub fn arrived(&self) -> Result<Vec<Manifest>> {
         match Inventory::read(self.to) {
             Ok(inventory) => Ok(inventory.checkpoints),
-            Err(standfast_restart::Error::NoStore { .. }) => Ok(Vec::new()),
+            Err(standfast_restart::Unreadable::NoStore { .. }) => Ok(Vec::new()),
             Err(error) => Err(error.into()),
         }
     }
@@ -353,7 +353,7 @@ impl<'a> Drain<'a> {
         match read_header(self.to) {
             Ok(header) if header.id == self.header.id => Ok(true),
             Ok(_) => Err(Error::OtherJob { place: self.to.describe() }),
-            Err(standfast_restart::Error::NoStore { .. }) => Ok(false),
+            Err(standfast_restart::Unreadable::NoStore { .. }) => Ok(false),
             Err(error) => Err(error.into()),
         }
     }

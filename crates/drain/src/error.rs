@@ -98,12 +98,21 @@ impl From<standfast_store::Error> for Error {
     }
 }
 
-impl From<standfast_commit::Error> for Error {
-    fn from(source: standfast_commit::Error) -> Self {
+impl From<standfast_checkpoint::Error> for Error {
+    fn from(source: standfast_checkpoint::Error) -> Self {
         match source {
-            standfast_commit::Error::Store(source) => Error::Store(source),
-            other => Error::Read(standfast_restart::Error::Told { why: other.to_string() }),
+            standfast_checkpoint::Error::Store(source) => Error::Store(source),
+            // Only commits say the others, and a drain makes none.
+            other => {
+                Error::Read(standfast_restart::Unreadable::Told { why: other.to_string() }.into())
+            }
         }
+    }
+}
+
+impl From<standfast_restart::Unreadable> for Error {
+    fn from(source: standfast_restart::Unreadable) -> Self {
+        Error::Read(source.into())
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use standfast_commit::prune::{self, Keep};
+use standfast_checkpoint::prune::{self, Keep};
 use standfast_format::{Kind, name};
 use standfast_restart::Inventory;
 use standfast_store::{Lock, ObjectMeta, Store};

@@ -1,5 +1,6 @@
 //! What can keep a checkpoint from coming back.
 
+use standfast_checkpoint::Unreadable;
 use standfast_format::{Kind, Rank, Version};
 
 /// Result of looking at, checking or rebuilding a checkpoint.
@@ -12,42 +13,9 @@ pub enum Error {
     /// The store failed.
     #[error("{0}")]
     Store(#[source] std::sync::Arc<standfast_store::Error>),
-    /// There is no store where one was expected.
-    #[error("there is no Standfast store in {place}")]
-    NoStore {
-        /// Where it was looked for.
-        place: String,
-    },
-    /// A metadata file is not what it claims to be.
-    #[error("{object}: {source}")]
-    Object {
-        /// Name of the file in the store.
-        object: String,
-        /// What is wrong with it.
-        source: standfast_format::Error,
-    },
-    /// A metadata file is sound but not the one that belongs there.
-    #[error("{object}: {why}")]
-    Mismatch {
-        /// Name of the file in the store.
-        object: String,
-        /// The contradiction.
-        why: &'static str,
-    },
-    /// A metadata file may be there or not: writing it failed, and nobody could look.
-    #[error("{object}: it may exist or not, for writing it failed: {why}")]
-    Uncertain {
-        /// Name of the file in the store.
-        object: String,
-        /// The failure.
-        why: String,
-    },
-    /// Another rank could not read a metadata file.
-    #[error("{why}")]
-    Told {
-        /// What it said.
-        why: String,
-    },
+    /// The header, a manifest or an image could not be read.
+    #[error(transparent)]
+    Metadata(Unreadable),
     /// A segment is damaged or not the one that belongs there.
     #[error(transparent)]
     Pack(#[from] standfast_write::Error),
@@ -75,20 +43,6 @@ pub enum Error {
         /// The rank that stores it.
         owner: Rank,
     },
-    /// The checkpoint does not exist.
-    #[error("checkpoint {version} does not exist")]
-    NoCheckpoint {
-        /// Which one.
-        version: Version,
-    },
-    /// The checkpoint has no image of this rank.
-    #[error("checkpoint {version} has no image of rank {rank}")]
-    NoRank {
-        /// Which checkpoint.
-        version: Version,
-        /// Which rank.
-        rank: Rank,
-    },
     /// The checkpoint has no such region.
     #[error("checkpoint {version} has no region {region:?}")]
     NoRegion {
@@ -104,17 +58,19 @@ impl Error {
     pub fn kind(&self) -> Kind {
         match self {
             Error::Store(source) => source.kind(),
-            Error::Object { source, .. } => source.kind(),
-            Error::Mismatch { .. }
-            | Error::Page { .. }
-            | Error::Reference { .. }
-            | Error::Told { .. } => Kind::Corrupt,
-            Error::Uncertain { .. } => Kind::Io,
+            Error::Metadata(source) => source.kind(),
+            Error::Page { .. } | Error::Reference { .. } => Kind::Corrupt,
             Error::Pack(source) => source.kind(),
-            Error::NoStore { .. }
-            | Error::NoCheckpoint { .. }
-            | Error::NoRank { .. }
-            | Error::NoRegion { .. } => Kind::Missing,
+            Error::NoRegion { .. } => Kind::Missing,
+        }
+    }
+}
+
+impl From<Unreadable> for Error {
+    fn from(source: Unreadable) -> Self {
+        match source {
+            Unreadable::Store(source) => Error::Store(source),
+            other => Error::Metadata(other),
         }
     }
 }

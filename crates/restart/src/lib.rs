@@ -7,7 +7,6 @@
 //! exactly which object keeps it from coming back.
 
 mod error;
-mod inventory;
 mod plan;
 mod rebuild;
 mod remote;
@@ -15,7 +14,6 @@ mod sink;
 mod slots;
 
 pub use error::{Error, Result};
-pub use inventory::{Damaged, Inventory, decode_image, read_drains, read_header, read_image};
 pub use plan::{EXTENT_BYTES_MAX, Extent, Piece, plan, plan_all};
 pub use rebuild::{
     Failed, Rebuild, Stranded, Stream, Unproven, WholeBlock, check_segment, each_block,
@@ -23,3 +21,6 @@ pub use rebuild::{
 pub use remote::{Slots, wanted_pages};
 pub use sink::{CheckSink, MemorySink, Sink};
 pub use slots::SlotReader;
+pub use standfast_checkpoint::{
+    Damaged, Inventory, Unreadable, decode_image, read_drains, read_header, read_image,
+};

@@ -20,6 +20,7 @@ mod stream;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
+use standfast_checkpoint::Unreadable;
 use standfast_format::{
     HASH_BYTES_MAX, Image, Referred, RegionImage, Run, SegmentId, SegmentRef, StoreHeader,
 };
@@ -294,10 +295,11 @@ impl Rebuild {
             }
         }
         if *digest.finalize().as_bytes() != region.pages_digest.0 {
-            return Err(Error::Mismatch {
+            return Err(Unreadable::Mismatch {
                 object: format!("checkpoint {}, region {:?}", self.image.version, region.name),
                 why: "its references do not lead to the pages that were captured",
-            });
+            }
+            .into());
         }
         Ok(())
     }
@@ -321,10 +323,11 @@ impl Unproven {
     /// that come from elsewhere.
     pub fn prove(mut self, remote_hashes: Vec<u8>) -> Result<Rebuild> {
         if !self.0.remote.take_hashes(remote_hashes) {
-            return Err(Error::Mismatch {
+            return Err(Unreadable::Mismatch {
                 object: format!("checkpoint {}", self.0.image.version),
                 why: "the hashes of other ranks' pages are not as many as were asked for",
-            });
+            }
+            .into());
         }
         // First, for it tells the page.
         self.0.prove_references()?;

@@ -2,13 +2,14 @@
 
 use std::sync::atomic::AtomicU64;
 
+use standfast_checkpoint::Unreadable;
 use standfast_format::{
     Digest, HashKind, Image, Rank, RegionImage, Run, SegmentRef, StoreHeader, Version,
 };
 use standfast_store::Store;
 use standfast_write::Error as PackError;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::rebuild::{Rebuild, Unproven};
 use crate::remote::Slots;
 use crate::sink::MemorySink;
@@ -82,7 +83,7 @@ impl SlotReader {
     fn check(&self, slots: Slots) -> Result<()> {
         let segments = &self.rebuild.image.segments;
         let segment = segments.get(slots.segment as usize);
-        let segment = segment.ok_or_else(|| Error::Told {
+        let segment = segment.ok_or_else(|| Unreadable::Told {
             why: format!(
                 "a page of segment number {} is asked for, of {}",
                 slots.segment,

@@ -204,14 +204,19 @@ impl Error {
     }
 }
 
-impl From<standfast_commit::Error> for Error {
-    fn from(source: standfast_commit::Error) -> Self {
+impl From<standfast_checkpoint::Error> for Error {
+    fn from(source: standfast_checkpoint::Error) -> Self {
         match source {
-            standfast_commit::Error::Unsealed { segment } => Error::Unsealed { segment },
-            standfast_commit::Error::Beyond { segment } => Error::Beyond { segment },
-            standfast_commit::Error::Store(source) => Error::Store(source),
-            other => Error::Restart(standfast_restart::Error::Told { why: other.to_string() }),
+            standfast_checkpoint::Error::Unsealed { segment } => Error::Unsealed { segment },
+            standfast_checkpoint::Error::Beyond { segment } => Error::Beyond { segment },
+            standfast_checkpoint::Error::Store(source) => Error::Store(source),
         }
+    }
+}
+
+impl From<standfast_checkpoint::Unreadable> for Error {
+    fn from(source: standfast_checkpoint::Unreadable) -> Self {
+        Error::Restart(source.into())
     }
 }
 

@@ -58,7 +58,7 @@ pub(crate) fn header(config: &Config) -> Result<Option<StoreHeader>> {
     let Some(store) = reach(config)? else { return Ok(None) };
     match read_header(&*store) {
         Ok(header) => Ok(Some(header)),
-        Err(standfast_restart::Error::NoStore { .. }) => Ok(None),
+        Err(standfast_restart::Unreadable::NoStore { .. }) => Ok(None),
         Err(error) => Err(unreachable(config, &error.into())),
     }
 }
@@ -97,7 +97,7 @@ pub(crate) fn look(config: &Config, header: &StoreHeader) -> Result<Option<Inven
     match Inventory::read(&*store) {
         Ok(inventory) if inventory.header.id == header.id => Ok(Some(inventory)),
         Ok(_) => Err(Error::OtherJob { place: store.describe() }),
-        Err(standfast_restart::Error::NoStore { .. }) => Ok(None),
+        Err(standfast_restart::Unreadable::NoStore { .. }) => Ok(None),
         Err(error) => Err(unreachable(config, &error.into())),
     }
 }

@@ -70,5 +70,5 @@ pub use progress::Progress;
 pub use protected::{Element, Protected, ReadGuard, WriteGuard};
 pub use report::{Report, human_bytes, human_ns, survives};
 pub use restart::Restarted;
-pub use standfast_commit::{FAILPOINTS, RING_FAILPOINTS, mark, prune};
+pub use standfast_checkpoint::{FAILPOINTS, RING_FAILPOINTS, mark, prune};
 pub use standfast_format::{Image, Kind, Level, Manifest, Rank, Retry, Stats, Version};

@@ -16,7 +16,7 @@
 //! - Whatever a newer version has written stays as it is, and is an error.
 
 use standfast_format::{IDENTITY_BYTES_MAX, JobId, Kind, StoreHeader, StoreIdentity, name};
-use standfast_restart::read_header;
+use standfast_restart::{Unreadable, read_header};
 use standfast_store::Store;
 
 use crate::error::{Error, Result};
@@ -45,8 +45,7 @@ pub(crate) fn identities(team: &Team, store: &dyn Store) -> Result<Vec<StoreIden
 fn identify(store: &dyn Store) -> Result<StoreIdentity> {
     let read = |bytes: Vec<u8>| {
         let object = name::IDENTITY.into();
-        StoreIdentity::decode(&bytes)
-            .map_err(|source| standfast_restart::Error::Object { object, source }.into())
+        StoreIdentity::decode(&bytes).map_err(|source| Unreadable::Object { object, source }.into())
     };
     match store.get(name::IDENTITY, IDENTITY_BYTES_MAX) {
         Ok(bytes) => return read(bytes),
@@ -86,7 +85,7 @@ impl Header {
     pub(crate) fn read(store: &dyn Store) -> Result<Self> {
         match read_header(store) {
             Ok(header) => Ok(Header::Whole(header)),
-            Err(standfast_restart::Error::NoStore { .. }) => Ok(Header::Missing),
+            Err(Unreadable::NoStore { .. }) => Ok(Header::Missing),
             Err(error) if error.kind() == Kind::Corrupt => Ok(Header::Damaged(error.into())),
             Err(error) => Err(error.into()),
         }
@@ -132,8 +131,8 @@ pub(crate) fn common_header(
             Some(Ok(None)) | None => continue,
         };
         let object = name::STORE.into();
-        let header = StoreHeader::decode(&bytes)
-            .map_err(|source| standfast_restart::Error::Object { object, source })?;
+        let header =
+            StoreHeader::decode(&bytes).map_err(|source| Unreadable::Object { object, source })?;
         match &known {
             Some((first, other)) if other.id != header.id => {
                 return Err(Error::Disagree(format!(

@@ -16,7 +16,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Instant;
 
-use standfast_commit::{Draft, Moved, Order, Part, Publisher, relocate};
+use standfast_checkpoint::{Draft, Moved, Order, Part, Publisher, relocate};
 use standfast_format::{AttemptId, HashKind, Image, Kind, Pledge, SegmentId, SegmentRef, name};
 use standfast_restart::Inventory;
 use standfast_store::Store;
@@ -141,8 +141,8 @@ fn write_images(
     let write = |part: &standfast_format::PledgedPart| {
         let object = name::pledge(order.version, order.attempt);
         let decoded = Image::decode(&part.image);
-        let (mut image, _) =
-            decoded.map_err(|source| standfast_restart::Error::Object { object, source })?;
+        let (mut image, _) = decoded
+            .map_err(|source| standfast_checkpoint::Unreadable::Object { object, source })?;
         for segment in &image.segments {
             let there = match part.streams.contains(&segment.id) {
                 true => moved.contains_key(&segment.id),

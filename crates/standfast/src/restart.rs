@@ -57,7 +57,7 @@ impl Job {
     /// Restores every protected region from a checkpoint: the given one, or the newest that is
     /// whole. `Kind::Missing` means that there is nothing to restart from: a fresh start.
     pub fn restart(&self, version: Option<Version>) -> Result<Restarted> {
-        let _busy = standfast_commit::busy::hold(&*self.store);
+        let _busy = standfast_checkpoint::busy::hold(&*self.store);
         let mut core = self.core();
         core.settle();
         self.can_talk()?;

@@ -1,7 +1,7 @@
 //! What global storage offers, as a process of its own: the campaign's has no leave to go there.
 
 use anyhow::bail;
-use standfast_restart::{Error, Inventory};
+use standfast_restart::{Inventory, Unreadable};
 use standfast_store::Options;
 
 /// The newest version in a global store
@@ -16,7 +16,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let store = standfast_store::open(&args.place, &Options::default())?;
     let inventory = match Inventory::read(&*store) {
         Ok(inventory) => inventory,
-        Err(Error::NoStore { .. }) => {
+        Err(Unreadable::NoStore { .. }) => {
             println!("0");
             return Ok(());
         }

@@ -7,7 +7,7 @@
 //! - Slots of a stream are dense; blocks are numbered and filled one after another, by one thread.
 //! - What is dropped unfinished is aborted at the agent.
 
-use standfast_commit::Order;
+use standfast_checkpoint::Order;
 use standfast_format::{HASH_BYTES_MAX, SegmentId};
 
 use super::link::Link;

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
-use standfast_commit::{Draft, Error as CommitError, Moved, Order, Part, Publisher, relocate};
+use standfast_checkpoint::{Draft, Error as CommitError, Moved, Order, Part, Publisher, relocate};
 use standfast_format::{
     AttemptId, Image, Kind, Manifest, Rank, SegmentId, SegmentRef, Stats, Tally, name,
 };
@@ -42,8 +42,8 @@ pub(super) fn commit(
     ready: Ready,
     inventory: &mut Inventory,
 ) -> Settled {
-    let _busy = standfast_commit::busy::hold(&*publisher.store);
-    standfast_commit::failpoint::pass("commit.before_segments");
+    let _busy = standfast_checkpoint::busy::hold(&*publisher.store);
+    standfast_checkpoint::failpoint::pass("commit.before_segments");
     let sealed = match ready.batch.seal() {
         Ok(sealed) => sealed,
         Err(error) => {
@@ -116,7 +116,7 @@ fn publish(
     parts: BTreeMap<u32, (HandOver, Instant)>,
     inventory: &mut Inventory,
 ) -> Result<(Vec<SegmentId>, Vec<String>), Failed> {
-    standfast_commit::failpoint::pass("commit.before_image");
+    standfast_checkpoint::failpoint::pass("commit.before_image");
     let moved = moved(sealed);
     let known = known(inventory);
     let written = parts.into_iter().map(|(rank, (part, received))| {

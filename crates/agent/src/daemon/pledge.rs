@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use standfast_commit::{Error as CommitError, Order, Publisher};
+use standfast_checkpoint::{Error as CommitError, Order, Publisher};
 use standfast_format::{Pledge, PledgedPart, PledgedStream, Rank, SegmentRef, Stats, Writes, name};
 use standfast_write::SharedSegment;
 
@@ -18,7 +18,7 @@ use crate::message::{Failure, Figures, HandOver, Pledged, Settled};
 
 /// Pledges; tells what became of it. `ranks`: of the job, on all nodes.
 pub(super) fn pledge(publisher: &Publisher, order: Order, ranks: u32, ready: Ready) -> Settled {
-    let _busy = standfast_commit::busy::hold(&*publisher.store);
+    let _busy = standfast_checkpoint::busy::hold(&*publisher.store);
     let sealed = match ready.batch.seal() {
         Ok(sealed) => sealed,
         Err(error) => {

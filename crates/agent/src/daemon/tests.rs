@@ -7,7 +7,7 @@ use std::path::Path;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use standfast_commit::Order;
+use standfast_checkpoint::Order;
 use standfast_format::{
     AttemptId, HashKind, Image, JobId, Pledge, Rank, SegmentId, Stats, StoreHeader, Version, name,
 };

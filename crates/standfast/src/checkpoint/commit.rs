@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use standfast_agent::StreamPlace;
-use standfast_commit::{Part, Published, Publisher, Unpublished, failpoint};
+use standfast_checkpoint::{Part, Published, Publisher, Unpublished, failpoint};
 use standfast_format::{
     Level, Reference, RegionImage, SegmentId, SegmentRef, Stats, Tally, Version,
 };
@@ -277,7 +277,7 @@ impl CommitSettings {
         // Step 3.
         let Sealed { regions, table, references, stats, started, pieces, writes, .. } = sealed;
         let rank = team.rank();
-        let draft = standfast_commit::Draft {
+        let draft = standfast_checkpoint::Draft {
             rank,
             regions,
             table,

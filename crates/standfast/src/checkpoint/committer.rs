@@ -71,7 +71,7 @@ impl Committer {
         let run = move || {
             keep_signals_away();
             for (work, sequence, mut inventory) in queue {
-                let _busy = standfast_commit::busy::hold(&*own.publisher.store);
+                let _busy = standfast_checkpoint::busy::hold(&*own.publisher.store);
                 let step = own.step(work, sequence, team.as_ref(), &mut inventory);
                 let step = match &team {
                     Some(team) => Step::Settled(Box::new(own.finish(team, step, &mut inventory))),

@@ -13,7 +13,7 @@ use super::share::Reserved;
 use super::sink::Pending;
 use crate::error::Error;
 
-pub(crate) use standfast_commit::Order;
+pub(crate) use standfast_checkpoint::Order;
 
 /// Pages that were taken.
 pub(super) struct Taken {

@@ -1,6 +1,6 @@
 //! What became of a draft that was handed to the agent, which has committed it or not.
 
-use standfast_commit::refresh;
+use standfast_checkpoint::refresh;
 use standfast_format::{Level, SegmentId};
 use standfast_restart::Inventory;
 

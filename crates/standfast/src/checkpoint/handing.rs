@@ -19,7 +19,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use standfast_agent::{HandOver, Link, Settled, StreamPlace};
-use standfast_commit::{Moved, relocate};
+use standfast_checkpoint::{Moved, relocate};
 use standfast_format::{AttemptId, Image, SegmentId};
 
 use super::capture::Capturer;

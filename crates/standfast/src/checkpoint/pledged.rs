@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::time::Instant;
 
 use standfast_agent::StreamPlace;
-use standfast_commit::{Moved, relocate};
+use standfast_checkpoint::{Moved, relocate};
 use standfast_format::{Digest, Rank, SegmentId, SegmentRef, Stats, Tally, name};
 use standfast_store::Store;
 

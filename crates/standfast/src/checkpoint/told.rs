@@ -38,14 +38,15 @@ impl Holdings {
                 Ok(manifest) => checkpoints.push(manifest),
                 Err(source) => {
                     let object = "a manifest told by the first rank".to_owned();
-                    let error = standfast_restart::Error::Object { object: object.clone(), source };
+                    let error =
+                        standfast_checkpoint::Unreadable::Object { object: object.clone(), source };
                     damaged.push(Damaged { object, error });
                 }
             }
         }
         damaged.extend(self.damaged.iter().map(|(object, why)| Damaged {
             object: object.clone(),
-            error: standfast_restart::Error::Told { why: why.clone() },
+            error: standfast_checkpoint::Unreadable::Told { why: why.clone() },
         }));
         inventory.checkpoints = checkpoints;
         inventory.damaged = damaged;

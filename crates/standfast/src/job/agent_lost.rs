@@ -5,7 +5,7 @@
 //! where that fails the second next, then the fourth: an agent that dies again and again costs
 //! little, and drains that wait for one do not wait for the job's end.
 
-use standfast_commit::refresh;
+use standfast_checkpoint::refresh;
 use standfast_format::Version;
 
 use super::Job;

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use standfast_capture::{Regions, Requests};
+use standfast_checkpoint::Publisher;
 use standfast_comm::{Comm, Concurrency};
-use standfast_commit::Publisher;
 use standfast_store::Store;
 
 use super::Job;

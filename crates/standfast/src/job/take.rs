@@ -23,7 +23,7 @@ use crate::team::Team;
 impl Job {
     /// Takes a checkpoint and notes how long the program was held up.
     pub(crate) fn take(&self, core: &mut Core, version: Option<Version>) -> Result<Version> {
-        let _busy = standfast_commit::busy::hold(&*self.store);
+        let _busy = standfast_checkpoint::busy::hold(&*self.store);
         let begun = self.since_open();
         core.settle();
         self.can_talk()?;

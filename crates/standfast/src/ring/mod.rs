@@ -23,8 +23,8 @@ mod pieces;
 
 use std::sync::Arc;
 
+use standfast_checkpoint::failpoint;
 use standfast_comm::collective;
-use standfast_commit::failpoint;
 use standfast_format::{Manifest, StoreHeader, name};
 use standfast_ring::topology::{Piece, TOPOLOGY_BYTES_MAX, discover};
 use standfast_ring::{Holding, Means, Recovery, Shape, Stamp, encode_with, recover_with};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use standfast_commit::Order;
+use standfast_checkpoint::Order;
 use standfast_format::Kind;
 use standfast_write::{Arrived, SharedBatch};
 

@@ -17,7 +17,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use standfast_commit::{Order, Publisher};
+use standfast_checkpoint::{Order, Publisher};
 use standfast_format::{AttemptId, Kind, Rank};
 use standfast_restart::Inventory;
 use standfast_write::{Arrived, SegmentSettings, SharedPacker};

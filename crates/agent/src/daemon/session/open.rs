@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Condvar, Mutex};
 
 use serde_json::json;
-use standfast_commit::Publisher;
+use standfast_checkpoint::Publisher;
 use standfast_format::{BLOCK_BYTES_MAX, FilterKind, Kind, check_page_bytes};
 use standfast_gpu::broker::Broker;
 use standfast_reduce::FilterChoice;

@@ -13,7 +13,7 @@ use standfast::config::Config;
 use standfast::location;
 use standfast_drain::{Drain, Flow, Progress};
 use standfast_format::{Manifest, Version};
-use standfast_restart::{Error, Inventory};
+use standfast_restart::{Inventory, Unreadable};
 use standfast_store::Store;
 
 use super::remark;
@@ -51,7 +51,7 @@ pub(super) fn bring(config: &Config, from: RestartFrom, output: &Output) -> Resu
 fn checkpoints(store: &dyn Store) -> Result<Vec<Manifest>> {
     match Inventory::read(store) {
         Ok(inventory) => Ok(inventory.checkpoints),
-        Err(Error::NoStore { .. }) => Ok(Vec::new()),
+        Err(Unreadable::NoStore { .. }) => Ok(Vec::new()),
         Err(error) => Err(Failure::from(error)),
     }
 }

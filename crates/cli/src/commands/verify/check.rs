@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicU64;
 use indicatif::ProgressBar;
 use standfast::{Image, Manifest, Version};
 use standfast_format::{Run, SegmentId, SegmentRef, name};
-use standfast_restart::{Error, Inventory, Rebuild, check_segment, read_image};
+use standfast_restart::{Error, Inventory, Rebuild, Unreadable, check_segment, read_image};
 use standfast_write::{Error as PackError, SegmentReader};
 
 use super::findings::{Finding, segment_of};
@@ -50,7 +50,7 @@ pub(super) fn check(
             let object = damaged.object.clone();
             checked.findings.push(Finding::new(
                 object,
-                &damaged.error,
+                damaged.error.clone(),
                 version.into_iter().collect(),
             ));
         }
@@ -106,7 +106,7 @@ fn one_segment(
     let reader = match SegmentReader::open(&*job.store, job.header.id, segment) {
         Ok(reader) => reader,
         Err(error) => {
-            checked.findings.push(Finding::new(object, &error.into(), versions.clone()));
+            checked.findings.push(Finding::new(object, error, versions.clone()));
             bar.inc(segment.file_bytes);
             return;
         }
@@ -132,7 +132,7 @@ fn one_segment(
         .filter(|manifest| touches(job, manifest, id, &places))
         .map(|manifest| manifest.version)
         .collect();
-    let finding = Finding::new(object, first, affected);
+    let finding = Finding::new(object, first.clone(), affected);
     checked.findings.push(Finding { count: damage.len(), ..finding });
 }
 
@@ -173,17 +173,17 @@ fn images(job: &OpenJob, manifest: &Manifest, checked: &mut Checked) {
         let image = match read_image(&*job.store, manifest, wanted.rank) {
             Ok(image) => image,
             Err(error) => {
-                checked.findings.push(Finding::new(object, &error, version.clone()));
+                checked.findings.push(Finding::new(object, error, version.clone()));
                 continue;
             }
         };
         let unknown = image.segments.iter().any(|segment| !manifest.segments.contains(segment));
         if unknown {
-            let error = Error::Mismatch {
+            let error = Unreadable::Mismatch {
                 object: object.clone(),
                 why: "it needs segments that its manifest does not name",
             };
-            checked.findings.push(Finding::new(object.clone(), &error, version.clone()));
+            checked.findings.push(Finding::new(object.clone(), error, version.clone()));
         }
         if let Err(error) = Rebuild::open(&*job.store, &job.header, image, 1) {
             // A damaged segment has its own finding already.
@@ -191,7 +191,7 @@ fn images(job: &OpenJob, manifest: &Manifest, checked: &mut Checked) {
             if checked.findings.iter().all(|finding| finding.object != object)
                 && !is_missing_segment(&error, checked)
             {
-                checked.findings.push(Finding::new(object, &error, version.clone()));
+                checked.findings.push(Finding::new(object, error, version.clone()));
             }
         }
     }

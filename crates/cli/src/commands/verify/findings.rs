@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use standfast::{Kind, Version};
 use standfast_format::name;
-use standfast_restart::Error;
+use standfast_restart::{Error, Unreadable};
 use standfast_write::Error as PackError;
 
 /// A damaged object.
@@ -23,16 +23,21 @@ pub(super) struct Finding {
 
 impl Finding {
     /// An error of one object.
-    pub(super) fn new(object: String, error: &Error, checkpoints: BTreeSet<Version>) -> Self {
-        Self { object, kind: error.kind(), what: what(error), count: 1, checkpoints }
+    pub(super) fn new(
+        object: String,
+        error: impl Into<Error>,
+        checkpoints: BTreeSet<Version>,
+    ) -> Self {
+        let error = error.into();
+        Self { object, kind: error.kind(), what: what(&error), count: 1, checkpoints }
     }
 }
 
 /// What is wrong, without the object's name.
 fn what(error: &Error) -> String {
     match error {
-        Error::Object { source, .. } => source.to_string(),
-        Error::Mismatch { why, .. } => (*why).to_owned(),
+        Error::Metadata(Unreadable::Object { source, .. }) => source.to_string(),
+        Error::Metadata(Unreadable::Mismatch { why, .. }) => (*why).to_owned(),
         Error::Page { slot, .. } => {
             format!("slot {slot}: the page does not have the hash it was stored with")
         }

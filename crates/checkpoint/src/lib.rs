@@ -1,6 +1,7 @@
-//! Committing: sealed segments and images become a checkpoint, in the one documented order.
+//! The checkpoints of a store: which there are, and how another is committed, in the one documented
+//! order.
 //!
-//! Data: sealed segments -> [`Publisher::write_image`] for every rank -> [`Publisher::publish`]:
+//! Data: manifests -> [`Inventory`]. Sealed segments -> [`Publisher::write_image`] for every rank -> [`Publisher::publish`]:
 //! now the checkpoint exists -> what is beyond `keep` is pruned.
 //!
 //! Why a room of its own: ranks that write by themselves and the agent that writes for them do the
@@ -13,12 +14,16 @@
 pub mod busy;
 mod error;
 pub mod failpoint;
+mod inventory;
 pub mod mark;
 pub mod prune;
 mod publish;
 mod relocate;
+mod unreadable;
 
 pub use error::{Error, Result};
 pub use failpoint::{FAILPOINTS, RING_FAILPOINTS};
+pub use inventory::{Damaged, Inventory, decode_image, read_drains, read_header, read_image};
 pub use publish::{Draft, Order, Part, Published, Publisher, Unpublished, refresh};
 pub use relocate::{Moved, relocate};
+pub use unreadable::Unreadable;

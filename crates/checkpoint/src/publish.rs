@@ -8,11 +8,11 @@ use standfast_format::{
     AttemptId, HashKind, Image, ImageRef, JobId, Kind, Level, Manifest, Node, Rank, Reference,
     RegionImage, SegmentId, SegmentRef, Stats, Tally, Version, Writes, name,
 };
-use standfast_restart::{Damaged, Inventory};
 use standfast_store::{Lock, Store};
 
 use crate::error::{Error, Result};
 use crate::failpoint;
+use crate::inventory::{Damaged, Inventory};
 use crate::prune::{self, Keep};
 
 /// What all ranks of an attempt have in common.
@@ -226,8 +226,7 @@ fn in_doubt(
         return inventory.checkpoints.iter().any(|manifest| manifest.attempt == attempt)
             || inventory.damaged.iter().any(|damaged| damaged.object == object);
     }
-    let why =
-        standfast_restart::Error::Uncertain { object: object.clone(), why: error.to_string() };
+    let why = crate::Unreadable::Uncertain { object: object.clone(), why: error.to_string() };
     inventory.damaged.push(Damaged { object, error: why });
     true
 }

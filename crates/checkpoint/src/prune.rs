@@ -16,10 +16,10 @@
 use std::collections::{HashMap, HashSet};
 
 use standfast_format::{AttemptId, Kind, Manifest, SegmentId, Version, name};
-use standfast_restart::{Damaged, Inventory};
 use standfast_store::{Lock, ObjectMeta, Store};
 
 use crate::error::Result;
+use crate::inventory::{Damaged, Inventory};
 use crate::{failpoint, mark};
 
 /// What pruning would do.
@@ -306,7 +306,7 @@ mod tests {
         let objects = listing(&inventory, &[1, 2, 9]);
         inventory.damaged.push(Damaged {
             object: "manifests/v0000000003.local".into(),
-            error: standfast_restart::Error::NoStore { place: String::new() },
+            error: crate::Unreadable::NoStore { place: String::new() },
         });
         let plan = plan(&inventory, &objects, &Keep { newest: 1, ..Keep::default() });
         assert!(plan.segments.is_empty());
@@ -335,7 +335,7 @@ mod tests {
     fn a_damaged_manifest_is_given_up_only_when_asked_and_only_beside_a_good_one() {
         let object = "manifests/v0000000003.local";
         let damaged = |error| Damaged { object: object.into(), error };
-        let corrupt = || damaged(standfast_restart::Error::Told { why: "torn".into() });
+        let corrupt = || damaged(crate::Unreadable::Told { why: "torn".into() });
         let mut some = inventory(vec![manifest(1, &[1])]);
         let mut objects = listing(&some, &[1, 9]);
         objects.push(ObjectMeta { name: object.into(), bytes: 10 });
@@ -346,7 +346,7 @@ mod tests {
         assert_eq!(dropped.segments.len(), 1, "what only it may have needed goes with it");
         // A failing disk or a newer format is not damage.
         let place = String::new();
-        some.damaged = vec![damaged(standfast_restart::Error::NoStore { place })];
+        some.damaged = vec![damaged(crate::Unreadable::NoStore { place })];
         assert!(plan(&some, &objects, &keep).is_empty());
         let mut none = inventory(vec![]);
         none.damaged.push(corrupt());

@@ -13,7 +13,9 @@ use standfast_format::{
 };
 use standfast_store::Store;
 
-use crate::error::{Error, Result};
+use crate::unreadable::Unreadable;
+
+type Result<T> = std::result::Result<T, Unreadable>;
 
 /// Largest manifest or image a reader takes into memory: an image of 256 GiB of 4 KiB pages in
 /// the worst order stays below.
@@ -25,7 +27,7 @@ pub struct Damaged {
     /// The object's name.
     pub object: String,
     /// What is wrong with it.
-    pub error: Error,
+    pub error: Unreadable,
 }
 
 impl Damaged {
@@ -51,12 +53,12 @@ pub fn read_header(store: &dyn Store) -> Result<StoreHeader> {
     let bytes = match store.get(name::STORE, STORE_HEADER_BYTES_MAX) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == Kind::Missing => {
-            return Err(Error::NoStore { place: store.describe() });
+            return Err(Unreadable::NoStore { place: store.describe() });
         }
         Err(error) => return Err(error.into()),
     };
     StoreHeader::decode(&bytes)
-        .map_err(|source| Error::Object { object: name::STORE.into(), source })
+        .map_err(|source| Unreadable::Object { object: name::STORE.into(), source })
 }
 
 /// What drains have told in a local store; `None` if nothing that can be read.
@@ -90,7 +92,7 @@ impl Inventory {
         let found = self.checkpoints.iter().find(|manifest| manifest.version == version);
         found.ok_or_else(|| {
             let damaged = self.damaged.iter().find(|damaged| damaged.version() == Some(version));
-            damaged.map_or(Error::NoCheckpoint { version }, |damaged| damaged.error.clone())
+            damaged.map_or(Unreadable::NoCheckpoint { version }, |damaged| damaged.error.clone())
         })
     }
 
@@ -110,12 +112,15 @@ fn read_manifest(
     let object = name::manifest(version, level);
     let bytes = store.get(&object, METADATA_BYTES_MAX)?;
     let manifest = Manifest::decode(&bytes)
-        .map_err(|source| Error::Object { object: object.clone(), source })?;
+        .map_err(|source| Unreadable::Object { object: object.clone(), source })?;
     if manifest.job != header.id {
-        return Err(Error::Mismatch { object, why: "it belongs to another store" });
+        return Err(Unreadable::Mismatch { object, why: "it belongs to another store" });
     }
     if manifest.version != version || manifest.level != level {
-        return Err(Error::Mismatch { object, why: "it holds the manifest of another checkpoint" });
+        return Err(Unreadable::Mismatch {
+            object,
+            why: "it holds the manifest of another checkpoint",
+        });
     }
     Ok(manifest)
 }
@@ -123,7 +128,7 @@ fn read_manifest(
 /// Reads a rank's image and checks that it is the one the manifest names.
 pub fn read_image(store: &dyn Store, manifest: &Manifest, rank: Rank) -> Result<Image> {
     let version = manifest.version;
-    let wanted = manifest.image(rank).ok_or(Error::NoRank { version, rank })?;
+    let wanted = manifest.image(rank).ok_or(Unreadable::NoRank { version, rank })?;
     let object = name::image(version, manifest.attempt, rank);
     let bytes = store.get(&object, wanted.file_bytes.min(METADATA_BYTES_MAX))?;
     decode_image(&bytes, manifest, rank)
@@ -132,17 +137,17 @@ pub fn read_image(store: &dyn Store, manifest: &Manifest, rank: Rank) -> Result<
 /// Checks that these bytes, from wherever they came, are the image that the manifest names.
 pub fn decode_image(bytes: &[u8], manifest: &Manifest, rank: Rank) -> Result<Image> {
     let version = manifest.version;
-    let wanted = manifest.image(rank).ok_or(Error::NoRank { version, rank })?;
+    let wanted = manifest.image(rank).ok_or(Unreadable::NoRank { version, rank })?;
     let object = name::image(version, manifest.attempt, rank);
     // The digest is the last part of the frame: compare it before anything is decoded.
     let digest_at = bytes.len().saturating_sub(size_of::<Digest>());
     if bytes.len() < FRAME_BYTES || bytes[digest_at..] != wanted.digest.0 {
-        return Err(Error::Mismatch { object, why: "it is not the image that was committed" });
+        return Err(Unreadable::Mismatch { object, why: "it is not the image that was committed" });
     }
-    let (image, _) =
-        Image::decode(bytes).map_err(|source| Error::Object { object: object.clone(), source })?;
+    let (image, _) = Image::decode(bytes)
+        .map_err(|source| Unreadable::Object { object: object.clone(), source })?;
     if image.job != manifest.job || image.version != version || image.rank != rank {
-        return Err(Error::Mismatch {
+        return Err(Unreadable::Mismatch {
             object,
             why: "it is the image of another checkpoint or rank",
         });

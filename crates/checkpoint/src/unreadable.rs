@@ -1,0 +1,83 @@
+//! What can keep a reader from the metadata of a store.
+
+use standfast_format::{Kind, Rank, Version};
+
+/// Why the header, a manifest or an image could not be read.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum Unreadable {
+    /// The store failed.
+    #[error("{0}")]
+    Store(#[source] std::sync::Arc<standfast_store::Error>),
+    /// There is no store where one was expected.
+    #[error("there is no Standfast store in {place}")]
+    NoStore {
+        /// Where it was looked for.
+        place: String,
+    },
+    /// A metadata file is not what it claims to be.
+    #[error("{object}: {source}")]
+    Object {
+        /// Name of the file in the store.
+        object: String,
+        /// What is wrong with it.
+        source: standfast_format::Error,
+    },
+    /// A metadata file is sound but not the one that belongs there.
+    #[error("{object}: {why}")]
+    Mismatch {
+        /// Name of the file in the store.
+        object: String,
+        /// The contradiction.
+        why: &'static str,
+    },
+    /// A metadata file may be there or not: writing it failed, and nobody could look.
+    #[error("{object}: it may exist or not, for writing it failed: {why}")]
+    Uncertain {
+        /// Name of the file in the store.
+        object: String,
+        /// The failure.
+        why: String,
+    },
+    /// Another rank could not read a metadata file.
+    #[error("{why}")]
+    Told {
+        /// What it said.
+        why: String,
+    },
+    /// The checkpoint does not exist.
+    #[error("checkpoint {version} does not exist")]
+    NoCheckpoint {
+        /// Which one.
+        version: Version,
+    },
+    /// The checkpoint has no image of this rank.
+    #[error("checkpoint {version} has no image of rank {rank}")]
+    NoRank {
+        /// Which checkpoint.
+        version: Version,
+        /// Which rank.
+        rank: Rank,
+    },
+}
+
+impl Unreadable {
+    /// The kind of this failure.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Unreadable::Store(source) => source.kind(),
+            Unreadable::Object { source, .. } => source.kind(),
+            Unreadable::Mismatch { .. } | Unreadable::Told { .. } => Kind::Corrupt,
+            Unreadable::Uncertain { .. } => Kind::Io,
+            Unreadable::NoStore { .. }
+            | Unreadable::NoCheckpoint { .. }
+            | Unreadable::NoRank { .. } => Kind::Missing,
+        }
+    }
+}
+
+impl From<standfast_store::Error> for Unreadable {
+    fn from(source: standfast_store::Error) -> Self {
+        Unreadable::Store(std::sync::Arc::new(source))
+    }
+}
