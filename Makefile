@@ -12,18 +12,21 @@ LANGUAGE ?= c
 # Libraries that tests load are targets too: building one of them later, by itself, takes other features
 # of its dependencies, and so all of them again.
 all-built = $(CARGO) build --locked --workspace --all-targets -q
+# The lab is a workspace of its own, with its own lock file and the same target directory.
+in-lab = cd lab && $(CARGO)
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
 
 demo: deps-demo ## An MPI job loses nodes, restarts, and ends with the same bits (LANGUAGE=fortran, rust)
 	$(CARGO) build --locked --release -q -p standfast-cli -p standfast-c $(if $(filter rust,$(LANGUAGE)),-p example-heat)
-	@$${CARGO_TARGET_DIR:-target}/release/standfast demo --language $(LANGUAGE)
+	$(in-lab) run --locked --release -q -p lab-demo -- --language $(LANGUAGE)
 
 # Tests wait for processes and disks much of their time. Whatever else there is to do fills it, behind
 # them: nice, for some tests tell who is alive by how soon it answers.
 test: deps-test format ## Everything that CI runs
 	$(all-built)
+	$(in-lab) build --locked --workspace --all-targets -q
 	@$(MAKE) --no-print-directory -j2 unit beside-tests
 	@echo "make test: all passed"
 
@@ -34,13 +37,16 @@ beside-tests:
 
 format:
 	$(CARGO) fmt --all --check
+	$(in-lab) fmt --all --check
 
 lint: format
 	$(CARGO) clippy --locked --workspace --all-targets -q -- -D warnings
+	$(in-lab) clippy --locked --workspace --all-targets -q -- -D warnings
 
-unit: ## Unit, property, conformance, command, crash and C tests, and the audit
+unit: ## Unit, property, conformance, command, crash, C and lab tests
 	$(all-built)
 	$(CARGO) test --locked --workspace -q
+	$(in-lab) test --locked --workspace -q
 
 doc: ## The Rust reference, with broken links as errors
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps -q
@@ -56,7 +62,7 @@ bench: deps-build ## This machine's ceilings and what each stage reaches of them
 
 # ISA-L is what the ring's kernels are held against, where it can be linked.
 bars: deps-bars ## Every promised figure: value, goal, ceiling
-	$(CARGO) run --locked --release -q -p experiments $$(scripts/deps.sh features) -- bars
+	features=$$(scripts/deps.sh features) && $(in-lab) run --locked --release -q -p experiments $$features -- bars
 
 install: deps-build ## Libraries, header, pkg-config file and command below PREFIX
 	$(CARGO) build --locked --release -q -p standfast-cli -p standfast-c -p standfast-preload

@@ -21,15 +21,6 @@ pub(crate) fn steps(output: &Output, total: u64, what: &str) -> ProgressBar {
     start(output, total, what, "   {msg} {wide_bar:.cyan/blue} step {pos}/{len}")
 }
 
-/// A sign of life while something is waited for.
-pub(crate) fn wait(output: &Output, what: &str) -> ProgressBar {
-    let bar = start(output, 0, what, "   {spinner:.cyan} {msg}");
-    if !bar.is_hidden() {
-        bar.enable_steady_tick(REFRESH);
-    }
-    bar
-}
-
 fn start(output: &Output, total: u64, what: &str, template: &str) -> ProgressBar {
     let target = match output.shows_progress() {
         true => ProgressDrawTarget::stderr(),

@@ -24,34 +24,18 @@ pub(crate) const PAGES: &[Page] = &[
     Page {
         command: "demo",
         examples: &[
-            (
-                "standfast demo",
-                "MPI ranks over nodes with private disks, agents, ring and S3; about a minute",
-            ),
-            ("standfast demo --language fortran", "the same in Fortran, or in rust"),
-            ("standfast demo --solo", "one process, a few seconds; needs no MPI"),
+            ("standfast demo", "one process is killed and restarted; a few seconds"),
             ("standfast --store /tmp/sf demo", "the same, and keeps the checkpoints to look at"),
         ],
         next: "protect your own program's memory: docs/TUTORIAL.md takes such a solver as its example",
         json: &[
-            (
-                "demo",
-                "size, ranks, nodes, mpi, s3, source; with --solo size, steps, every, protected_bytes, store",
-            ),
+            ("demo", "size, steps, every, protected_bytes, store"),
             ("act", "act (undisturbed, killed, restarted), steps, seconds"),
-            (
-                "checkpoint",
-                "version, level, stats, stored_bytes, shard_bytes; with --solo version, step, stored_bytes, captured_bytes, blocked_ns, total_ns",
-            ),
-            ("lost", "nodes, ranks, step"),
-            ("killed", "signal, step, checkpoints (with --solo)"),
-            ("restarted", "version, step, steps_lost, passed_over (with --solo)"),
-            ("note", "text: a line of the report of a restart"),
+            ("checkpoint", "version, step, stored_bytes, captured_bytes, blocked_ns, total_ns"),
+            ("killed", "signal, step, checkpoints"),
+            ("restarted", "version, step, steps_lost, passed_over"),
             ("compared", "identical, bytes, digest, digest_undisturbed"),
-            (
-                "totals",
-                "checkpoints, stats, page_bytes, stored_bytes, shard_bytes, sent_bytes, running_seconds",
-            ),
+            ("totals", "checkpoints, stats, page_bytes, stored_bytes, running_seconds"),
         ],
     },
     Page {
@@ -342,24 +326,6 @@ pub(crate) const PAGES: &[Page] = &[
                 "plan",
                 "levels, efficiency, breakdown, group_k, group_m, ring_survival, codec, pool_bytes, ranks_per_node, global_bytes, mtti_s, background, sensitivity, notes",
             ),
-        ],
-    },
-    Page {
-        command: "model",
-        examples: &[
-            ("standfast model paper list", "what there is"),
-            ("standfast model paper ndp-table3", "one of them: paper, ours, difference"),
-            ("standfast model paper ndp-figure6 --plot figure6.png", "with its plot"),
-            ("standfast model paper all --report report.html", "everything on one page"),
-        ],
-        next: "standfast plan applies the same models to your machine",
-        json: &[
-            ("paper", "name, title, plots (of list)"),
-            (
-                "reproduction",
-                "name, title, assumptions, rows (label, unit, paper, ours, within, difference, agrees), claims (text, holds), charts",
-            ),
-            ("file", "file, bytes"),
         ],
     },
     Page {

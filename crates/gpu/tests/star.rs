@@ -1,7 +1,6 @@
 //! A star whose products a device makes leaves the bytes that the CPU leaves. The device is a
 //! stand-in made of the CPU kernels; gpu-check runs the same jobs on a real one.
 
-#[path = "../examples/gpu-check/job.rs"]
 mod job;
 
 use std::sync::{Arc, Mutex};

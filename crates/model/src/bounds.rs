@@ -15,7 +15,7 @@ fn reject(field: &str, rule: &'static str, value: f64) -> ModelError {
 }
 
 /// A finite number above zero.
-pub(crate) fn positive(field: &str, value: f64) -> Result<f64> {
+pub fn positive(field: &str, value: f64) -> Result<f64> {
     if value.is_finite() && value > 0.0 {
         Ok(value)
     } else {
@@ -24,7 +24,7 @@ pub(crate) fn positive(field: &str, value: f64) -> Result<f64> {
 }
 
 /// A finite number, zero allowed.
-pub(crate) fn non_negative(field: &str, value: f64) -> Result<f64> {
+pub fn non_negative(field: &str, value: f64) -> Result<f64> {
     if value.is_finite() && value >= 0.0 {
         Ok(value)
     } else {
@@ -33,7 +33,7 @@ pub(crate) fn non_negative(field: &str, value: f64) -> Result<f64> {
 }
 
 /// A probability or share, both ends included.
-pub(crate) fn share(field: &str, value: f64) -> Result<f64> {
+pub fn share(field: &str, value: f64) -> Result<f64> {
     if (0.0..=1.0).contains(&value) {
         Ok(value)
     } else {
@@ -42,7 +42,7 @@ pub(crate) fn share(field: &str, value: f64) -> Result<f64> {
 }
 
 /// A share that leaves something: 1 itself is refused.
-pub(crate) fn share_below_one(field: &str, value: f64) -> Result<f64> {
+pub fn share_below_one(field: &str, value: f64) -> Result<f64> {
     if (0.0..1.0).contains(&value) {
         Ok(value)
     } else {
@@ -51,7 +51,7 @@ pub(crate) fn share_below_one(field: &str, value: f64) -> Result<f64> {
 }
 
 /// A count of at least one.
-pub(crate) fn at_least_one(field: &str, value: u64) -> Result<u64> {
+pub fn at_least_one(field: &str, value: u64) -> Result<u64> {
     if value >= 1 { Ok(value) } else { Err(reject(field, "at least 1", value as f64)) }
 }
 

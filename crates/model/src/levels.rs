@@ -45,6 +45,21 @@ impl Level {
             share: share("failure_share", failure_share)?,
         })
     }
+
+    /// What a commit costs.
+    pub fn commit_s(&self) -> f64 {
+        self.commit_s
+    }
+
+    /// What a restore costs.
+    pub fn restore_s(&self) -> f64 {
+        self.restore_s
+    }
+
+    /// The part of all failures that this level is for.
+    pub fn share(&self) -> f64 {
+        self.share
+    }
 }
 
 /// Levels from nearest to farthest, and how often the job is interrupted.
@@ -119,11 +134,22 @@ impl Hierarchy {
         self.mtti_s
     }
 
+    /// The levels, from nearest to farthest.
+    pub fn levels(&self) -> &[Level] {
+        &self.levels
+    }
+
+    /// Whether failures may strike during restores.
+    pub fn is_interruptible(&self) -> bool {
+        self.interruptible
+    }
+
     pub(crate) fn rate(&self) -> f64 {
         1.0 / self.mtti_s
     }
 
-    pub(crate) fn check(&self, pattern: &Pattern) -> Result<()> {
+    /// Refuses a pattern that does not fit these levels.
+    pub fn check(&self, pattern: &Pattern) -> Result<()> {
         positive("interval_s", pattern.interval_s)?;
         if pattern.every.len() + 1 != self.levels.len() {
             return Err(ModelError::Pair {
@@ -260,7 +286,7 @@ pub(crate) fn commits_per_cycle(pattern: &Pattern) -> Vec<u64> {
 
 impl Outcome {
     /// A job that loses all it does.
-    pub(crate) fn hopeless(levels: usize) -> Self {
+    pub fn hopeless(levels: usize) -> Self {
         let mut rerun = vec![0.0; levels];
         rerun[levels - 1] = 1.0;
         Self {

@@ -1,16 +1,14 @@
-//! Performance models, planner and simulators of checkpoint/restart.
+//! Performance models and planner of checkpoint/restart.
 //!
 //! Data: a machine's rates, a job's size and a failure rate -> closed forms ([`single`],
-//! [`levels`], [`drain`], [`codec`], [`pipeline`], [`ring`], [`dedup`]) -> [`plan`], [`paper`],
-//! [`plot`], [`render`]; the discrete-event simulator ([`sim`], [`failures`]) checks the closed
-//! forms ([`agreement`]) and the plans ([`plan::gap`]).
+//! [`levels`], [`drain`], [`codec`], [`ring`]) -> [`plan`] -> [`render`].
 //!
 //! Why models that agree with a simulator and not just with papers: a plan spends the user's
-//! machine. The published formulas are reproduced with their assumptions, but plans use the
-//! exact ones.
+//! machine. The lab's simulator plays the closed forms and the plans; its reproductions of
+//! published results use the papers' assumptions.
 //!
 //! Invariants:
-//! - Nothing here reads files, clocks or the environment; only [`bars`] uses a stop-watch.
+//! - Nothing here reads files, clocks or the environment.
 //! - Every input is checked once, and every error names the field and its value.
 //!
 //! What it is not: a performance model of the engine's own code. It is fed with measured rates.
@@ -33,25 +31,16 @@
 
 #![forbid(unsafe_code)]
 
-pub mod agreement;
-pub mod bars;
-mod bounds;
+pub mod bounds;
 mod chain;
 pub mod codec;
-pub mod dedup;
 pub mod drain;
 mod error;
-pub mod failures;
 pub mod levels;
-pub mod paper;
-pub mod pipeline;
 pub mod plan;
-pub mod plot;
-pub mod random;
 pub mod render;
 pub mod ring;
-mod search;
-pub mod sim;
+pub mod search;
 pub mod single;
 
 pub use chain::LEVELS_MAX;

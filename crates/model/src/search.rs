@@ -6,7 +6,7 @@
 //! cost microseconds.
 
 /// Golden-section search for the peak of `f` on a logarithmic scale between two positive ends.
-pub(crate) fn peak(low: f64, high: f64, mut f: impl FnMut(f64) -> f64) -> f64 {
+pub fn peak(low: f64, high: f64, mut f: impl FnMut(f64) -> f64) -> f64 {
     const GOLDEN: f64 = 0.618_033_988_749_894_9;
     let (mut a, mut b) = (low.ln(), high.ln());
     let mut c = b - GOLDEN * (b - a);
@@ -27,7 +27,7 @@ pub(crate) fn peak(low: f64, high: f64, mut f: impl FnMut(f64) -> f64) -> f64 {
 }
 
 /// The count from 1 to `max` at which `f` peaks.
-pub(crate) fn peak_count(max: u64, f: impl Fn(u64) -> f64) -> u64 {
+pub fn peak_count(max: u64, f: impl Fn(u64) -> f64) -> u64 {
     let (mut low, mut high) = (1, max.max(1));
     while high - low > 2 {
         let middle = low + (high - low) / 2;

@@ -1,5 +1,5 @@
 /*
- * The solver of `standfast demo`: a plate at room temperature, and a laser that goes round on it.
+ * The solver of `make demo`: a plate at room temperature, and a laser that goes round on it.
  * The warmer the metal, the better it conducts: every rank has the same table of that.
  *
  * Every rank has a strip of rows, between a row of its neighbour above and one of that below.

@@ -14,7 +14,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgMatches, Args, CommandFactory, Parser, Subcommand};
 
 use crate::manual;
-pub(crate) use demo::{DemoArgs, Language};
+pub(crate) use demo::DemoArgs;
 pub(crate) use drain::{DrainArgs, FetchArgs};
 pub(crate) use plan::PlanArgs;
 pub(crate) use run::{RestartFrom, RunArgs};
@@ -52,7 +52,7 @@ pub(crate) struct Global {
 /// The commands.
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Kill the nodes of a heat solver, restart it, and get the same answer
+    /// Kill a heat solver, restart it, and get the same answer
     Demo(DemoArgs),
     /// Start a program, take checkpoints of it, and start it again when it fails
     Run(RunArgs),
@@ -80,8 +80,6 @@ pub(crate) enum Command {
     Bench(BenchArgs),
     /// Choose interval, levels, groups and codec, and tell what they will cost
     Plan(Box<PlanArgs>),
-    /// Compute published results again, with plots
-    Model(ModelArgs),
     /// Print completions for a shell
     Completions(CompletionsArgs),
     /// Print the manual page, or write all of them to a directory
@@ -222,34 +220,6 @@ pub(crate) struct BenchArgs {
     /// Repetitions: the best counts in memory, the median on the disk
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) rounds: u32,
-}
-
-/// Arguments of `model`.
-#[derive(Args)]
-pub(crate) struct ModelArgs {
-    #[command(subcommand)]
-    pub(crate) command: ModelCommand,
-}
-
-/// What the models can be asked.
-#[derive(Subcommand)]
-pub(crate) enum ModelCommand {
-    /// Compare published tables and figures with our models: paper, ours, difference, assumptions
-    Paper(PaperArgs),
-}
-
-/// Arguments of `model paper`.
-#[derive(Args)]
-pub(crate) struct PaperArgs {
-    /// A table or figure, "all" of them, or "list" to see their names
-    #[arg(value_name = "NAME|all|list")]
-    pub(crate) name: String,
-    /// Draw it to this file, .svg or .png; several plots go to FILE-PLOT.svg or .png
-    #[arg(long, value_name = "FILE")]
-    pub(crate) plot: Option<PathBuf>,
-    /// Bundle tables and plots into one HTML page
-    #[arg(long, value_name = "FILE")]
-    pub(crate) report: Option<PathBuf>,
 }
 
 /// Arguments of `completions`.

@@ -10,7 +10,6 @@ mod drain;
 mod export;
 mod ls;
 mod man;
-mod model;
 mod plan;
 mod prune;
 mod references;
@@ -45,7 +44,6 @@ pub(crate) fn run(cli: &Cli, output: &Output) -> Result<ExitCode> {
         Command::Agent(args) => agent::run(global, args, output),
         Command::Bench(args) => bench::run(args, output),
         Command::Plan(args) => plan::run(global, args, output),
-        Command::Model(args) => model::run(args, output),
         Command::Completions(args) => completions::run(args, output),
         Command::Man(args) => man::run(args, output),
         Command::DemoWorker(args) => heat::worker::run(global, args),

@@ -201,6 +201,8 @@ fn help_man_and_completions_come_for_every_command() {
             std::fs::read_to_string(dir.path().join(page["file"].as_str().unwrap())).unwrap();
         assert!(text.contains("JSON LINES") && text.contains(".SH NAME"), "{page}");
     }
+    let agent = std::fs::read_to_string(dir.path().join("pages/standfast-agent.1")).unwrap();
+    assert!(agent.contains("idle") && agent.contains("OPTIONS OF RUN"), "{agent}");
     for shell in ["bash", "zsh", "fish"] {
         let script = run(dir.path(), &["completions", shell]).out;
         assert!(script.contains("keep-version") && !script.contains("unreachable"), "{shell}");

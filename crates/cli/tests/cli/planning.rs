@@ -1,4 +1,4 @@
-//! `plan` and `model`: golden output, JSON, files, and errors that name what is wrong.
+//! `plan`: golden output, JSON, files, and errors that name what is wrong.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ fn field(inputs: &Value, name: &str) -> (String, String) {
 }
 
 #[test]
-fn plans_and_papers_print_what_they_always_printed() {
+fn plans_print_what_they_always_printed() {
     let dir = tempfile::tempdir().unwrap();
     let golden = |args: &[&str]| {
         let ran = run(dir.path(), &[args, &["--quiet"]].concat());
@@ -32,8 +32,6 @@ fn plans_and_papers_print_what_they_always_printed() {
         golden(&["plan", "--nodes", "512", "--size", "128GiB", "--mtti", "6h"])
     );
     assert_snapshot!("plan_toml", golden(&["plan", "--nodes", "512", "--mtti", "6h", "--toml"]));
-    assert_snapshot!("paper_list", golden(&["model", "paper", "list"]));
-    assert_snapshot!("paper", golden(&["model", "paper", "ndp-headline"]));
 }
 
 #[test]
@@ -150,54 +148,4 @@ fn bad_inputs_name_the_field_and_the_option() {
     let output = command(dir.path()).env("SLURM_NNODES", "many").arg("plan").output().unwrap();
     assert_eq!(output.status.code(), Some(18));
     assert!(String::from_utf8(output.stderr).unwrap().contains("SLURM_NNODES"));
-}
-
-#[test]
-fn papers_are_compared_drawn_and_reported() {
-    let dir = tempfile::tempdir().unwrap();
-    let all = run(dir.path(), &["model", "paper", "all", "--json", "--report", "report.html"]);
-    let items = all.of("reproduction");
-    assert_eq!(items.len(), run(dir.path(), &["model", "paper", "list", "--json"]).lines().len());
-    for row in items.iter().flat_map(|item| item["rows"].as_array().unwrap()) {
-        let value = |name: &str| row[name].as_f64().unwrap();
-        assert!((value("ours") - value("paper") - value("difference")).abs() < 1e-9, "{row}");
-        assert_eq!(row["agrees"], true, "{row}");
-    }
-    let page = std::fs::read_to_string(dir.path().join("report.html")).unwrap();
-    assert!(page.contains("<svg") && page.matches("<h2").count() == items.len());
-    assert_eq!(all.of("file")[0]["file"], "report.html");
-
-    let draw = |name, file| run(dir.path(), &["model", "paper", name, "--plot", file]);
-    assert_eq!(draw("ndp-figure7", "seven.PNG").code, 0);
-    assert!(std::fs::read(dir.path().join("seven.PNG")).unwrap().starts_with(b"\x89PNG"));
-    assert!(dir.path().join("seven-ndp-figure7-normalized.png").is_file());
-    assert_eq!(draw("all", "plot.svg").code, 0);
-    let drawn = std::fs::read_to_string(dir.path().join("plot-ndp-figure7.svg")).unwrap();
-    assert!(drawn.starts_with("<svg"));
-}
-
-#[test]
-fn unknown_papers_and_plots_that_cannot_be_are_refused() {
-    let dir = tempfile::tempdir().unwrap();
-    for (args, code, word) in [
-        (&["ndp-table9"] as &[&str], 18, "ndp-table3"),
-        (&["ddc-table1", "--plot", "a.svg"], 18, "ddc-table1 has no plot"),
-        (&["ndp-figure1", "--plot", "a.gif"], 18, "a.gif"),
-        (&["ndp-figure1", "--plot", "no/where/a.svg"], 11, "no/where/a.svg"),
-        (&["ndp-figure1", "--report", "no/where/a.html"], 11, "no/where/a.html"),
-        (&[], 2, "NAME"),
-    ] {
-        let ran = run(dir.path(), &[&["model", "paper"], args].concat());
-        assert_eq!(ran.code, code, "{args:?}: {}", ran.err);
-        assert!(ran.err.contains(word), "{args:?}: {}", ran.err);
-    }
-    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
-}
-
-#[test]
-fn the_manual_has_the_options_of_model_paper() {
-    let dir = tempfile::tempdir().unwrap();
-    assert_eq!(run(dir.path(), &["man", "--dir", "."]).code, 0);
-    let page = std::fs::read_to_string(dir.path().join("standfast-model.1")).unwrap();
-    assert!(page.contains("report") && page.contains("OPTIONS OF PAPER"), "{page}");
 }

@@ -25,8 +25,9 @@ const TIE: f64 = 1e-3;
 
 /// A machine with a codec and groups decided.
 #[derive(Debug, Clone)]
-pub(crate) struct Machine {
-    pub(crate) hierarchy: Hierarchy,
+pub struct Machine {
+    /// Its levels.
+    pub hierarchy: Hierarchy,
     drain_s: Option<f64>,
     pub(crate) groups: Option<Groups>,
     pub(crate) ring_survival: f64,
@@ -39,15 +40,18 @@ pub(crate) struct Machine {
 
 /// A machine with its best pattern.
 #[derive(Debug, Clone)]
-pub(crate) struct Chosen {
-    pub(crate) machine: Machine,
-    pub(crate) pattern: Pattern,
-    pub(crate) outcome: Outcome,
+pub struct Chosen {
+    /// The machine.
+    pub machine: Machine,
+    /// Its best pattern.
+    pub pattern: Pattern,
+    /// What that achieves.
+    pub outcome: Outcome,
 }
 
 impl Machine {
     /// The best codec and pattern.
-    pub(crate) fn best(inputs: &Inputs) -> Result<Chosen> {
+    pub fn best(inputs: &Inputs) -> Result<Chosen> {
         let mut best: Option<Chosen> = None;
         for machine in Self::all(inputs)? {
             let pattern = machine.best_pattern();
@@ -142,11 +146,13 @@ impl Machine {
         Drained::new(self.hierarchy.clone(), drain_s, Visibility::Published).ok()
     }
 
-    pub(crate) fn drain_s(&self) -> Option<f64> {
+    /// How long a background drain takes, where there is one.
+    pub fn drain_s(&self) -> Option<f64> {
         self.drain_s
     }
 
-    pub(crate) fn outcome(&self, pattern: &Pattern) -> Result<Outcome> {
+    /// What a pattern achieves.
+    pub fn outcome(&self, pattern: &Pattern) -> Result<Outcome> {
         match self.drained() {
             Some(drained) => drained.outcome(pattern),
             None => self.hierarchy.outcome(pattern),

@@ -12,10 +12,9 @@
 
 pub mod bench;
 pub mod failure_log;
-pub mod gap;
 mod inputs;
 pub mod live;
-mod machine;
+pub mod machine;
 mod measured;
 pub mod scheduler;
 mod sensitivity;

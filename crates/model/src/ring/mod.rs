@@ -17,7 +17,7 @@ mod transfer;
 
 pub use bursts::Bursts;
 pub use star::StarCost;
-pub(crate) use transfer::choose;
+pub use transfer::choose;
 
 use std::collections::BTreeMap;
 

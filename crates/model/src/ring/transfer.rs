@@ -104,6 +104,6 @@ impl Transfer {
 }
 
 /// Binomial coefficient.
-pub(crate) fn choose(n: u64, k: u64) -> f64 {
+pub fn choose(n: u64, k: u64) -> f64 {
     (0..k).map(|i| (n - i) as f64 / (i + 1) as f64).product()
 }

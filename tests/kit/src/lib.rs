@@ -1,0 +1,26 @@
+//! What Standfast's tests share: stores that misbehave on purpose, ranks that are processes, a real S3
+//! server, and libraries that other packages make.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use standfast_format::Kind;
+//! use standfast_store::{MemoryStore, Store};
+//! use standfast_testkit::{Fault, FaultyStore, Op};
+//!
+//! let store = FaultyStore::new(Arc::new(MemoryStore::new()));
+//! store.inject(Fault::Fail { op: Op::Put, nth: 1, kind: Kind::Full });
+//! store.put("a", b"first").unwrap();
+//! assert_eq!(store.put("b", b"second").unwrap_err().kind(), Kind::Full);
+//! assert_eq!(store.fired(), 1);
+//! ```
+//!
+//! Not for production: nothing here is durable or fast.
+
+pub mod built;
+mod faulty;
+mod processes;
+mod s3;
+
+pub use faulty::{Fault, FaultyStore, Op};
+pub use processes::Processes;
+pub use s3::S3Server;
