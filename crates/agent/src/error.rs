@@ -62,11 +62,6 @@ pub enum Error {
         /// What it said.
         why: String,
     },
-    /// A page changed between being hashed and being copied.
-    #[error(
-        "memory was written while it was captured: all threads must leave protected regions alone until the checkpoint call returns"
-    )]
-    MemoryChanged,
     /// The operating system refused something.
     #[error("cannot {what}: {why}")]
     Os {
@@ -88,7 +83,6 @@ impl Error {
             Error::Silent => Kind::Busy,
             Error::Protocol { .. } => Kind::Unsupported,
             Error::Refused { kind, .. } => *kind,
-            Error::MemoryChanged => Kind::Invalid,
             Error::Os { .. } => Kind::Io,
         }
     }
@@ -99,5 +93,11 @@ impl Error {
 
     pub(crate) fn lost<E: std::fmt::Display>(error: E) -> Self {
         Error::Lost { why: error.to_string() }
+    }
+}
+
+impl From<Error> for standfast_write::Error {
+    fn from(error: Error) -> Self {
+        Self::Elsewhere { kind: error.kind(), source: std::sync::Arc::new(error) }
     }
 }

@@ -9,7 +9,7 @@
 //! durable by itself, also if every rank is killed. `docs/AGENT.md` tells the whole story.
 //!
 //! - [`Daemon`] is the agent; [`command`] lets any binary be one.
-//! - [`Link`] is a rank's connection to it, [`Batch`] the pages of one checkpoint on their way.
+//! - [`Link`] is a rank's connection to it; [`Link::batch`] takes the pages of one checkpoint.
 //! - [`status`], [`stop`], [`flush`] and [`start`] are what commands and openings ask for.
 //!
 //! ```
@@ -40,7 +40,7 @@ mod place;
 mod status;
 mod wire;
 
-pub use client::{Batch, Handed, Link, Member, flush, start, status, stop};
+pub use client::{Link, Member, flush, start, status, stop};
 pub use command::{command, start_beside};
 pub use daemon::Daemon;
 pub use error::{Error, Result};

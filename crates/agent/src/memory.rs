@@ -9,7 +9,7 @@
 //! hashes then tell.
 
 use std::os::fd::{AsFd, OwnedFd};
-use std::ptr;
+use std::ptr::{self, NonNull};
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, memfd_create};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 
 /// A mapped pool of equal units.
 pub(crate) struct Memory {
-    base: *mut u8,
+    base: NonNull<u8>,
     units: usize,
     unit_bytes: usize,
 }
@@ -58,6 +58,7 @@ impl Memory {
         let base =
             unsafe { mmap(ptr::null_mut(), units * unit_bytes, prot, MapFlags::SHARED, fd, 0) };
         let base = base.map_err(Error::os("map the pool's memory"))?.cast();
+        let base = NonNull::new(base).ok_or(Error::Protocol { why: "the pool has no address" })?;
         Ok(Self { base, units, unit_bytes })
     }
 
@@ -72,7 +73,7 @@ impl Memory {
     /// Faults a unit in, if the kernel can do that at once: a fault for each page would cost more
     /// than the copy that it is for. The pool takes as much memory as was ever in use.
     pub(crate) fn populate(&self, number: u32) {
-        let start = self.unit(number).cast();
+        let start = self.unit(number).as_ptr().cast();
         // SAFETY: the unit is inside of the mapping; no byte of it changes.
         let _ = unsafe { madvise(start, self.unit_bytes, Advice::LinuxPopulateWrite) };
     }
@@ -81,7 +82,7 @@ impl Memory {
     ///
     /// # Panics
     /// If there is no such unit.
-    pub(crate) fn unit(&self, number: u32) -> *mut u8 {
+    pub(crate) fn unit(&self, number: u32) -> NonNull<u8> {
         assert!((number as usize) < self.units, "units are checked when they arrive");
         // SAFETY: inside of the mapping, as just checked.
         unsafe { self.base.add(number as usize * self.unit_bytes) }
@@ -91,7 +92,7 @@ impl Memory {
 impl Drop for Memory {
     fn drop(&mut self) {
         // SAFETY: the mapping is ours, and whoever had a pointer into it had a borrow of `self`.
-        let _ = unsafe { munmap(self.base.cast(), self.units * self.unit_bytes) };
+        let _ = unsafe { munmap(self.base.as_ptr().cast(), self.units * self.unit_bytes) };
     }
 }
 

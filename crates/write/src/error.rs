@@ -43,6 +43,20 @@ pub enum Error {
         "memory was written while it was captured: all threads must leave protected regions alone until the checkpoint call returns"
     )]
     MemoryChanged,
+    /// Whoever was to write for this process could not.
+    #[error("{source}")]
+    Elsewhere {
+        /// What sort of failure it was.
+        kind: Kind,
+        /// What it said.
+        source: std::sync::Arc<dyn std::error::Error + Send + Sync>,
+    },
+    /// Something was asked for that cannot be done at this point.
+    #[error("{what}: this is a defect of Standfast, please report it")]
+    Misused {
+        /// What is wrong with it.
+        what: &'static str,
+    },
     /// An encoder thread panicked.
     #[error("an encoder thread panicked: this is a defect of Standfast, please report it")]
     Panicked,
@@ -59,7 +73,8 @@ impl Error {
             Error::Segment { source, .. } => source.kind(),
             Error::Mismatch { .. } | Error::Block { .. } => Kind::Corrupt,
             Error::MemoryChanged => Kind::Invalid,
-            Error::Panicked => Kind::Bug,
+            Error::Elsewhere { kind, .. } => *kind,
+            Error::Panicked | Error::Misused { .. } => Kind::Bug,
             Error::Failed => Kind::Io,
         }
     }

@@ -1,7 +1,12 @@
-//! Packing: unique pages of a rank become large sealed segments, and segments give blocks back.
+//! Writing: unique pages of a rank become large sealed segments, and segments give blocks back.
 //!
-//! Data: new pages from `reduce` -> [`Packer`] (pool, encoder threads) -> `segments/<id>` in a
-//! store -> [`SegmentReader`] for `restart`.
+//! ```text
+//! pages -> Batch -> SegmentSink: in this process -> Segments (encoder threads) -> segments/<id>
+//!                                through the agent -> Segments of the agent's ---^
+//! ```
+//! A [`Batch`] copies pages into blocks; its [`SegmentSink`] decides who writes them. [`Packer`] is
+//! what a process needs that writes for itself; [`SegmentCore`] makes segments, there and in the
+//! node's agent. [`SegmentReader`] reads them for `restart`.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -32,7 +37,7 @@
 //! let mut batch = packer.begin(segments);
 //! batch.open_segment(SegmentId([2; 16]), None);
 //! batch.push(&page, &hash, 0)?;
-//! batch.close_segment(Arc::new(hash));
+//! batch.close_segment()?;
 //! let sealed = batch.finish().seal()?;
 //!
 //! let reader = SegmentReader::open(&*store, job, &sealed[0].reference)?;
@@ -42,21 +47,28 @@
 //!
 //! What this is not: it decides nothing about which pages are new, and commits nothing.
 
+mod batch;
+mod encode;
 mod error;
-mod inline;
+mod inside;
 mod packer;
 mod pipeline;
 mod pool;
 mod reader;
 mod segment;
-mod shared;
-mod storing;
+mod segments;
+mod sink;
+mod speed;
+mod unit;
 
+pub use batch::{Batch, Pending};
+pub use encode::SegmentCore;
 pub use error::{Error, Result};
-pub use inline::Writing;
-pub use packer::{Batch, PackSettings, Packer, Pending};
+pub use inside::Writing;
+pub use packer::{PackSettings, Packer};
 pub use pipeline::{Occupancy, Pipeline};
-pub use pool::{Pool, PoolBuf};
 pub use reader::SegmentReader;
 pub use segment::{SealedSegment, SegmentSettings};
-pub use shared::{Arrived, Placed, SharedBatch, SharedPacker, SharedSegment};
+pub use segments::{Placed, Segments, SharedSegment};
+pub use sink::{Filled, Head, SegmentSink, Unsealed};
+pub use unit::{Lender, Unit};

@@ -85,6 +85,7 @@ const TOLD_BYTES: u64 = 1 << 20;
 pub(crate) struct Collecting {
     adaptive: Arc<Adaptive>,
     since: Duration,
+    page_bytes: u64,
     /// Collected since then.
     bytes: u64,
     /// What was told last, for a byte.
@@ -92,14 +93,15 @@ pub(crate) struct Collecting {
 }
 
 impl Collecting {
-    pub(crate) fn new(adaptive: Arc<Adaptive>) -> Self {
+    pub(crate) fn new(adaptive: Arc<Adaptive>, page_bytes: usize) -> Self {
         adaptive.begin_collecting();
-        Self { adaptive, since: thread_time(), bytes: 0, told_s: None }
+        let page_bytes = page_bytes as u64;
+        Self { adaptive, since: thread_time(), page_bytes, bytes: 0, told_s: None }
     }
 
-    /// A block of so many bytes is full.
-    pub(crate) fn collected(&mut self, bytes: usize) {
-        self.bytes += bytes as u64;
+    /// A block of so many pages is full.
+    pub(crate) fn collected(&mut self, pages: u32) {
+        self.bytes += u64::from(pages) * self.page_bytes;
         if self.bytes < TOLD_BYTES {
             return;
         }

@@ -12,13 +12,15 @@
 //! program waits for it, and the disk too.
 //!
 //! Invariants:
-//! - A buffer number is either in the free stack or owned by exactly one [`PoolBuf`].
+//! - A buffer number is either in the free stack or owned by exactly one [`Unit`].
 
-use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use standfast_sys::AlignedBuf;
+
+use crate::unit::{Lender, Unit};
 
 /// A taker who found the pool empty waits until one buffer of so many is free: woken for every
 /// single one, it would change places with the writers at every block.
@@ -28,13 +30,13 @@ const PIECE_BYTES: usize = 2 << 20;
 
 /// Buffers that nobody has.
 struct Free {
-    stack: Vec<usize>,
+    stack: Vec<u32>,
     /// Takers who found none. Nobody else needs to be woken.
     waiting: usize,
 }
 
 struct Arena {
-    base: *mut u8,
+    base: NonNull<u8>,
     buffers: usize,
     buffer_bytes: usize,
     /// So many buffers must be free before a taker who found none goes on.
@@ -51,6 +53,18 @@ impl Arena {
     }
 }
 
+impl Lender for Arena {
+    fn take_back(&self, number: u32) {
+        let mut free = self.free();
+        free.stack.push(number);
+        let is_awaited = free.waiting > 0 && free.stack.len() >= self.refill;
+        drop(free);
+        if is_awaited {
+            self.freed.notify_one();
+        }
+    }
+}
+
 // SAFETY: `base` points into `memory`, which lives as long; buffers never overlap and each is
 // handed to one owner at a time, so access from several threads is disjoint.
 unsafe impl Send for Arena {}
@@ -59,17 +73,17 @@ unsafe impl Sync for Arena {}
 
 /// A fixed set of buffers.
 #[derive(Clone)]
-pub struct Pool {
+pub(crate) struct Pool {
     arena: Arc<Arena>,
 }
 
 impl Pool {
     /// So many buffers of so many bytes each.
-    pub fn new(buffers: usize, buffer_bytes: usize) -> Self {
+    pub(crate) fn new(buffers: usize, buffer_bytes: usize) -> Self {
         assert!(buffers > 0 && buffer_bytes > 0, "a pool holds something");
         let mut memory = AlignedBuf::with_len(buffers * buffer_bytes);
-        let base = memory.as_mut_ptr();
-        let free = Mutex::new(Free { stack: (0..buffers).rev().collect(), waiting: 0 });
+        let base = NonNull::new(memory.as_mut_ptr()).expect("memory has an address");
+        let free = Mutex::new(Free { stack: (0..buffers as u32).rev().collect(), waiting: 0 });
         let refill = (buffers / REFILL_SHARE).max(1);
         let freed = Condvar::new();
         let arena = Arena { base, buffers, buffer_bytes, refill, free, freed, memory };
@@ -77,13 +91,13 @@ impl Pool {
     }
 
     /// A free buffer, if there is one. Its contents are left-overs.
-    pub fn try_take(&self) -> Option<PoolBuf> {
+    pub(crate) fn try_take(&self) -> Option<Unit> {
         let number = self.arena.free().stack.pop()?;
-        Some(PoolBuf { arena: Arc::clone(&self.arena), number })
+        Some(self.unit(number))
     }
 
     /// A free buffer; waits until there is one. Its contents are left-overs.
-    pub fn take(&self) -> PoolBuf {
+    pub(crate) fn take(&self) -> Unit {
         let mut free = self.arena.free();
         if free.stack.is_empty() {
             free.waiting += 1;
@@ -93,7 +107,21 @@ impl Pool {
             free.waiting -= 1;
         }
         let number = free.stack.pop().expect("somebody waited for it");
-        PoolBuf { arena: Arc::clone(&self.arena), number }
+        drop(free);
+        self.unit(number)
+    }
+
+    /// The buffer of this number, which was taken off the stack.
+    fn unit(&self, number: u32) -> Unit {
+        let Arena { base, buffer_bytes, .. } = *self.arena;
+        let lender = Arc::clone(&self.arena) as Arc<dyn Lender>;
+        // SAFETY: the number is below the number of buffers, so this stays inside the arena, which
+        // the lender keeps and which was zeroed when it was mapped. Whoever takes a number off the
+        // stack has it alone until it comes back.
+        unsafe {
+            let start = base.add(number as usize * buffer_bytes);
+            Unit::new(start, buffer_bytes, number, lender)
+        }
     }
 
     /// Lets memory be there for the buffers that are taken first, so many bytes of them, unless it
@@ -110,65 +138,13 @@ impl Pool {
     }
 
     /// How many buffers nobody has.
-    pub fn empty(&self) -> usize {
+    pub(crate) fn empty(&self) -> usize {
         self.arena.free().stack.len()
     }
 
     /// How many buffers there are.
-    pub fn buffers(&self) -> usize {
+    pub(crate) fn buffers(&self) -> usize {
         self.arena.buffers
-    }
-
-    /// Bytes of one buffer.
-    pub fn buffer_bytes(&self) -> usize {
-        self.arena.buffer_bytes
-    }
-}
-
-impl AsRef<[u8]> for PoolBuf {
-    fn as_ref(&self) -> &[u8] {
-        self
-    }
-}
-
-/// One buffer of a pool.
-pub struct PoolBuf {
-    arena: Arc<Arena>,
-    number: usize,
-}
-
-impl PoolBuf {
-    fn start(&self) -> *mut u8 {
-        // SAFETY: the number is below the number of buffers, so this stays inside the arena.
-        unsafe { self.arena.base.add(self.number * self.arena.buffer_bytes) }
-    }
-}
-
-impl Deref for PoolBuf {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        // SAFETY: this owner alone has the buffer; the memory was zeroed when it was mapped.
-        unsafe { std::slice::from_raw_parts(self.start(), self.arena.buffer_bytes) }
-    }
-}
-
-impl DerefMut for PoolBuf {
-    fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as for `deref`, and `self` is borrowed mutably.
-        unsafe { std::slice::from_raw_parts_mut(self.start(), self.arena.buffer_bytes) }
-    }
-}
-
-impl Drop for PoolBuf {
-    fn drop(&mut self) {
-        let mut free = self.arena.free();
-        free.stack.push(self.number);
-        let is_awaited = free.waiting > 0 && free.stack.len() >= self.arena.refill;
-        drop(free);
-        if is_awaited {
-            self.arena.freed.notify_one();
-        }
     }
 }
 
@@ -180,7 +156,7 @@ mod tests {
     #[test]
     fn buffers_are_apart_and_come_back() {
         let pool = Pool::new(3, 4096);
-        let mut all: Vec<PoolBuf> = (0..3).map(|_| pool.take()).collect();
+        let mut all: Vec<Unit> = (0..3).map(|_| pool.take()).collect();
         for (at, buffer) in all.iter_mut().enumerate() {
             buffer.fill(at as u8 + 1);
         }

@@ -1,13 +1,13 @@
-//! A segment in the making: blocks in, in any order; a sealed file out.
+//! The file of a segment in the making: blocks in, in any order; a sealed file out.
 //!
 //! Data: encoders call [`OpenSegment::append`] with finished blocks -> store object
-//! `segments/<id>` -> [`OpenSegment::seal`] writes index and footer and makes it durable.
+//! `segments/<id>` -> [`OpenSegment::seal`] writes index and footer and makes it durable. The order
+//! of the blocks in the index is that of whoever seals ([`crate::segments`]).
 //!
 //! Pieces and writes are counted on the way: the write profile of the manifest.
 //!
 //! Invariants:
 //! - The file is created with the first block: a checkpoint with nothing new writes no segment.
-//! - Sealing needs every block from 0 to the last; a missing one is a bug and stops the program.
 //! - After a failure nothing of it becomes visible.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,7 +21,7 @@ use standfast_reduce::Encoded;
 use standfast_store::{ObjectWriter, OwnedBytes, Store};
 
 use crate::error::{Error, Result};
-use crate::storing::Progress;
+use crate::speed::Progress;
 
 /// A segment that blocks are still written to.
 pub(crate) struct OpenSegment {
@@ -44,7 +44,7 @@ impl Stored<'_> {
     fn bytes(&self) -> usize {
         match self {
             Stored::Encoded(encoded) => encoded.bytes.len(),
-            Stored::Raw(buf) => (**buf).as_ref().len(),
+            Stored::Raw(unit) => (**unit).as_ref().len(),
         }
     }
 
@@ -66,7 +66,6 @@ impl Stored<'_> {
 #[derive(Default)]
 struct Body {
     writer: Option<Box<dyn ObjectWriter>>,
-    blocks: Vec<Option<Block>>,
     /// What was handed to the writer.
     pieces: Tally,
     failed: Option<Error>,
@@ -95,15 +94,6 @@ impl OpenSegment {
         Self { store, header, rank, size_hint, body: Mutex::default() }
     }
 
-    pub(crate) fn id(&self) -> SegmentId {
-        self.header.id
-    }
-
-    /// Length of its pages' hashes.
-    pub(crate) fn hash_bytes(&self) -> usize {
-        self.header.hash.bytes()
-    }
-
     /// The first failure, if any.
     pub(crate) fn check(&self) -> Result<()> {
         match &self.lock().failed {
@@ -119,39 +109,13 @@ impl OpenSegment {
         body.failed.get_or_insert(error);
     }
 
-    /// Adds a block; its number says which slots it holds.
-    pub(crate) fn append(&self, number: u32, pages: u32, stored: Stored<'_>) -> Result<()> {
-        self.append_to(&mut self.lock(), number, pages, stored)
-    }
-
-    /// Adds a block behind those that are there; returns its number.
-    pub(crate) fn append_next(&self, pages: u32, stored: Stored<'_>) -> Result<u32> {
+    /// Adds a block; returns where it lies.
+    pub(crate) fn append(&self, pages: u32, stored: Stored<'_>) -> Result<Block> {
         let mut body = self.lock();
-        let number = body.blocks.len() as u32;
-        self.append_to(&mut body, number, pages, stored)?;
-        Ok(number)
-    }
-
-    /// Hands what was appended to the medium, and waits for it.
-    pub(crate) fn flush(&self) -> Result<()> {
-        let mut body = self.lock();
-        match &mut body.writer {
-            Some(writer) => Ok(writer.flush()?),
-            None => Ok(()),
-        }
-    }
-
-    fn append_to(
-        &self,
-        body: &mut Body,
-        number: u32,
-        pages: u32,
-        stored: Stored<'_>,
-    ) -> Result<()> {
         if body.failed.is_some() {
             return Err(Error::Failed);
         }
-        let Body { writer, blocks, pieces, .. } = body;
+        let Body { writer, pieces, .. } = &mut *body;
         let writer = match writer {
             Some(writer) => writer,
             None => writer.insert(self.create()?),
@@ -166,25 +130,26 @@ impl OpenSegment {
         let started = Instant::now();
         match stored {
             Stored::Encoded(encoded) => writer.append(encoded.bytes)?,
-            Stored::Raw(buf) => writer.append_owned(buf)?,
+            Stored::Raw(unit) => writer.append_owned(unit)?,
         }
         pieces.add(u64::from(block.stored_bytes), started.elapsed().as_nanos() as u64);
-        let at = number as usize;
-        if blocks.len() <= at {
-            blocks.resize(at + 1, None);
+        Ok(block)
+    }
+
+    /// Hands what was appended to the medium, and waits for it.
+    pub(crate) fn flush(&self) -> Result<()> {
+        let mut body = self.lock();
+        match &mut body.writer {
+            Some(writer) => Ok(writer.flush()?),
+            None => Ok(()),
         }
-        assert!(blocks[at].replace(block).is_none(), "a block number is used once");
-        Ok(())
     }
 
     /// Waits until what was appended has reached the medium, but for what waits for company.
-    pub(crate) fn settle(&self) {
-        let settled = match &mut self.lock().writer {
-            Some(writer) => writer.settle(),
+    pub(crate) fn settle(&self) -> Result<()> {
+        match &mut self.lock().writer {
+            Some(writer) => Ok(writer.settle()?),
             None => Ok(()),
-        };
-        if let Err(error) = settled {
-            self.fail(error.into());
         }
     }
 
@@ -206,37 +171,31 @@ impl OpenSegment {
         Ok(writer)
     }
 
-    /// Writes index and footer and makes the segment durable. `None` if it has no blocks.
-    pub(crate) fn seal(&self, hashes: &[u8]) -> Result<Option<SealedSegment>> {
-        self.seal_ordered(None, hashes)
+    /// Writes index and footer and makes the segment durable; the blocks in the order of their slots,
+    /// and the hashes of their pages.
+    pub(crate) fn seal(&self, blocks: &[Block], hashes: &[u8]) -> Result<SealedSegment> {
+        let mut body = self.lock();
+        let pieces = std::mem::take(&mut body.pieces);
+        let writer = match (body.failed.clone(), body.writer.take()) {
+            (Some(error), _) => return Err(error),
+            // Nothing was appended: nobody seals that.
+            (None, None) => return Err(Error::Failed),
+            (None, Some(writer)) => writer,
+        };
+        drop(body);
+        self.write_index(writer, pieces, blocks, hashes)
     }
 
-    /// As [`OpenSegment::seal`], with the blocks' slots in this order of their numbers.
-    pub(crate) fn seal_ordered(
+    fn write_index(
         &self,
-        order: Option<&[u32]>,
+        mut writer: Box<dyn ObjectWriter>,
+        mut pieces: Tally,
+        blocks: &[Block],
         hashes: &[u8],
-    ) -> Result<Option<SealedSegment>> {
-        self.check()?;
-        let mut body = self.lock();
-        let Some(mut writer) = body.writer.take() else {
-            assert!(hashes.is_empty(), "slots without blocks");
-            return Ok(None);
-        };
-        let blocks: Vec<Block> =
-            body.blocks.drain(..).map(|block| block.expect("every block was written")).collect();
-        let mut pieces = std::mem::take(&mut body.pieces);
-        drop(body);
-        let blocks = match order {
-            None => blocks,
-            Some(order) => {
-                assert_eq!(order.len(), blocks.len(), "every block has its place");
-                order.iter().map(|number| blocks[*number as usize]).collect()
-            }
-        };
+    ) -> Result<SealedSegment> {
         let compressed_bytes = blocks.iter().map(|block| u64::from(block.stored_bytes)).sum();
         let SegmentHeader { id, page_bytes, hash, .. } = self.header;
-        let (bytes, digest) = SegmentIndex::encode_parts(id, page_bytes, hash, &blocks, hashes);
+        let (bytes, digest) = SegmentIndex::encode_parts(id, page_bytes, hash, blocks, hashes);
         let footer = SegmentFooter {
             id: self.header.id,
             index_offset: writer.written(),
@@ -256,7 +215,7 @@ impl OpenSegment {
             file_bytes,
             index: digest,
         };
-        Ok(Some(SealedSegment { reference, compressed_bytes, pieces, writes }))
+        Ok(SealedSegment { reference, compressed_bytes, pieces, writes })
     }
 
     fn lock(&self) -> MutexGuard<'_, Body> {

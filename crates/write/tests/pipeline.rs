@@ -59,16 +59,14 @@ fn pack(packer: &Packer, pages: &[Vec<u8>]) -> Result<Vec<SealedSegment>, Error>
         page_bytes: PAGE as u32,
         created_ns: 0,
     };
-    let mut hashes = Vec::new();
     let mut batch = packer.begin(segments);
     batch.open_segment(SegmentId([2; 16]), None);
     for page in pages {
         let mut hash = [0; 16];
         batch.stage(page, 0, &mut hash)?;
-        batch.keep_staged();
-        hashes.extend_from_slice(&hash);
+        batch.keep_staged()?;
     }
-    batch.close_segment(Arc::new(hashes));
+    batch.close_segment()?;
     batch.finish().seal()
 }
 

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use standfast_format::AttemptId;
 use standfast_reduce::PageHasher;
 use standfast_sys::keep_signals_away;
+use standfast_write::{Lender, Unit};
 
 use super::{ask, connect};
 use crate::error::{Error, Result};
@@ -53,11 +54,11 @@ pub struct Member {
 /// A rank's end of a session.
 pub struct Link {
     shared: Arc<Shared>,
-    pub(super) memory: Arc<Memory>,
     pub(super) member: Member,
 }
 
 struct Shared {
+    memory: Memory,
     stream: Mutex<UnixStream>,
     news: Mutex<News>,
     changed: Condvar,
@@ -103,6 +104,13 @@ impl Shared {
     }
 }
 
+impl Lender for Shared {
+    /// A unit that was not used.
+    fn take_back(&self, number: u32) {
+        self.news().stock.push(number);
+    }
+}
+
 impl Link {
     /// Begins a session as its first rank; `lock`: the store's writer lock.
     pub fn begin(
@@ -135,7 +143,7 @@ impl Link {
         if unit_bytes < member.page_bytes || !unit_bytes.is_multiple_of(member.page_bytes) {
             return Err(Error::Protocol { why: "the pool's units hold no pages of this job" });
         }
-        let memory = Arc::new(Memory::open(&fd, units, unit_bytes)?);
+        let memory = Memory::open(&fd, units, unit_bytes)?;
         let news = News {
             stock: Vec::new(),
             asked: false,
@@ -148,23 +156,24 @@ impl Link {
             heard: Instant::now(),
         };
         let (stream, news) = (Mutex::new(stream), Mutex::new(news));
-        let shared = Arc::new(Shared { stream, news, changed: Condvar::new() });
-        let (for_reader, mapped) = (Arc::clone(&shared), Mapped::new(Arc::clone(&memory)));
+        let shared = Arc::new(Shared { memory, stream, news, changed: Condvar::new() });
+        let for_reader = Arc::clone(&shared);
         std::thread::Builder::new()
             .name("sf-agent-news".into())
             .spawn(move || {
                 keep_signals_away();
-                read_news(&for_reader, inbox, mapped);
+                read_news(&for_reader, inbox, Mapped::new(units));
             })
             .map_err(Error::os("start a thread"))?;
-        Ok(Self { shared, memory, member })
+        Ok(Self { shared, member })
     }
 
     /// Has units for so many bytes mapped in this process before a checkpoint needs them; it gets the
     /// same ones later as long as they are free. `ranks`: those of the node, which share the pool.
     pub fn warm(&self, bytes: usize, ranks: usize) {
-        let share = self.memory.units() / ranks.max(1);
-        let wanted = bytes.div_ceil(self.memory.unit_bytes()).min(share);
+        let memory = &self.shared.memory;
+        let share = memory.units() / ranks.max(1);
+        let wanted = bytes.div_ceil(memory.unit_bytes()).min(share);
         let mut news = self.shared.news();
         let is_more = match news.warming {
             0 => wanted > news.warmed + news.warmed / WARM_AGAIN_SHARE,
@@ -226,7 +235,7 @@ impl Link {
     }
 
     /// A unit to fill, if one is here. More are asked for in time.
-    pub(super) fn unit_in_stock(&self) -> Result<Option<u32>> {
+    pub(super) fn unit_in_stock(&self) -> Result<Option<Unit>> {
         let mut news = self.shared.news();
         if let Some(error) = &news.lost {
             return Err(error.clone());
@@ -238,11 +247,20 @@ impl Link {
         if ask {
             self.send(&Request::Lease { count: UNITS_ASKED })?;
         }
-        Ok(unit)
+        Ok(unit.map(|number| self.unit(number)))
+    }
+
+    /// A unit that was taken from the stock.
+    fn unit(&self, number: u32) -> Unit {
+        let memory = &self.shared.memory;
+        let lender = Arc::clone(&self.shared) as Arc<dyn Lender>;
+        // SAFETY: inside of the mapping, which the lender keeps; the unit is leased to this rank, and
+        // whoever takes its number from the stock has it alone.
+        unsafe { Unit::new(memory.unit(number), memory.unit_bytes(), number, lender) }
     }
 
     /// A unit to fill; waits until the agent has one.
-    pub(super) fn take_unit(&self) -> Result<u32> {
+    pub(super) fn take_unit(&self) -> Result<Unit> {
         loop {
             if let Some(unit) = self.unit_in_stock()? {
                 return Ok(unit);
@@ -257,11 +275,6 @@ impl Link {
                 let _ = self.shared.stream().shutdown(std::net::Shutdown::Both);
             }
         }
-    }
-
-    /// Puts a unit back that was not used.
-    pub(super) fn put_back(&self, unit: u32) {
-        self.shared.news().stock.push(unit);
     }
 
     /// The capture is over: what is in stock goes back, for others may need it.
@@ -289,26 +302,24 @@ impl Drop for Link {
 
 /// Which units this rank has had before.
 struct Mapped {
-    memory: Arc<Memory>,
     is_in: Vec<bool>,
 }
 
 impl Mapped {
-    fn new(memory: Arc<Memory>) -> Self {
-        let is_in = vec![false; memory.units()];
-        Self { memory, is_in }
+    fn new(units: usize) -> Self {
+        Self { is_in: vec![false; units] }
     }
 
     /// Whether all these units exist. Those that are new here are faulted in, before the program's
     /// thread takes them.
-    fn check_in(&mut self, units: &[u32]) -> bool {
+    fn check_in(&mut self, memory: &Memory, units: &[u32]) -> bool {
         for unit in units {
             match self.is_in.get_mut(*unit as usize) {
                 None => return false,
                 Some(true) => {}
                 Some(is_in) => {
                     *is_in = true;
-                    self.memory.populate(*unit);
+                    memory.populate(*unit);
                 }
             }
         }
@@ -320,7 +331,7 @@ fn read_news(shared: &Shared, mut inbox: Inbox, mut mapped: Mapped) {
     loop {
         let reply = inbox.receive();
         let granted = match &reply {
-            Ok(Some(Reply::Granted { units })) => mapped.check_in(units),
+            Ok(Some(Reply::Granted { units })) => mapped.check_in(&shared.memory, units),
             _ => false,
         };
         let mut news = shared.news();

@@ -1,12 +1,11 @@
 //! The rank's side, and that of commands.
 
-mod batch;
 mod control;
 mod link;
+mod sink;
 #[cfg(test)]
 mod tests;
 
-pub use batch::{Batch, Handed};
 pub use control::{flush, start, status, stop};
 pub use link::{Link, Member};
 

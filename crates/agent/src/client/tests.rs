@@ -51,7 +51,7 @@ fn a_rank_waits_for_an_agent_that_beats_and_gives_up_one_that_is_silent() {
         std::thread::sleep(Duration::from_secs(3));
         assert!(!waited.is_finished() && link.lost().is_none(), "it beats");
         lives.store(false, Ordering::SeqCst);
-        let error = waited.join().unwrap().unwrap_err();
+        let error = waited.join().unwrap().err().unwrap();
         assert!(error.to_string().contains("silent"), "{error}");
         assert!(link.lost().is_some());
         over.store(true, Ordering::SeqCst);

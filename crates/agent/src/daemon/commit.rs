@@ -12,13 +12,13 @@ use standfast_format::{
     AttemptId, Image, Kind, Manifest, Rank, SegmentId, SegmentRef, Stats, Tally, name,
 };
 use standfast_restart::Inventory;
-use standfast_write::{SharedBatch, SharedSegment};
+use standfast_write::{Segments, SharedSegment};
 
 use crate::message::{Failure, HandOver, Place, Settled};
 
 /// An attempt that every rank has handed over, with the time of each.
 pub(super) struct Ready {
-    pub(super) batch: SharedBatch,
+    pub(super) batch: Segments,
     pub(super) parts: BTreeMap<u32, (HandOver, Instant)>,
 }
 

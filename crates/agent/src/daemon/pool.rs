@@ -1,11 +1,13 @@
 //! A job's pool at the agent: memory, leases, and the ranks that wait.
 //!
-//! Data: units come filled from ranks as [`Unit`]s, travel through encoder and store, and come back
-//! when dropped; then whoever waits is granted them.
+//! Data: units come filled from ranks, travel through encoder and store, and come back when dropped;
+//! then whoever waits is granted them.
 
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use standfast_write::{Lender, Unit};
 
 use super::connection::Outbox;
 use crate::error::{Error, Result};
@@ -27,12 +29,6 @@ struct Table {
     leases: Leases,
     ranks: HashMap<u32, Arc<Outbox>>,
     peak: usize,
-}
-
-/// A filled unit in the agent's hands.
-pub(super) struct Unit {
-    pool: Arc<Pool>,
-    number: u32,
 }
 
 impl Pool {
@@ -78,9 +74,13 @@ impl Pool {
         Ok(())
     }
 
+    /// A filled unit, which is in the agent's hands from now on.
     pub(super) fn hand_over(self: &Arc<Self>, rank: u32, unit: u32) -> Result<Unit> {
         self.table().leases.hand_over(rank, unit).map_err(protocol)?;
-        Ok(Unit { pool: Arc::clone(self), number: unit })
+        let (start, lender) = (self.memory.unit(unit), Arc::clone(self) as Arc<dyn Lender>);
+        // SAFETY: inside of the mapping, which the pool keeps; the unit was handed over, so its rank
+        // writes to it no more, and the table gives it to nobody else until it comes back.
+        Ok(unsafe { Unit::new(start, self.memory.unit_bytes(), unit, lender) })
     }
 
     pub(super) fn rank_gone(&self, rank: u32) {
@@ -124,20 +124,11 @@ impl Pool {
     }
 }
 
-impl AsRef<[u8]> for Unit {
-    fn as_ref(&self) -> &[u8] {
-        let start = self.pool.memory.unit(self.number);
-        // SAFETY: inside of the mapping, which the pool keeps; the unit was handed over, so its
-        // rank writes to it no more, and the table gives it to nobody else until this is dropped.
-        unsafe { std::slice::from_raw_parts(start, self.pool.memory.unit_bytes()) }
-    }
-}
-
-impl Drop for Unit {
-    fn drop(&mut self) {
-        let mut table = self.pool.table();
-        table.leases.written(self.number);
-        self.pool.grant(table);
+impl Lender for Pool {
+    fn take_back(&self, number: u32) {
+        let mut table = self.table();
+        table.leases.written(number);
+        self.grant(table);
     }
 }
 

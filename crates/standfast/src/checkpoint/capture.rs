@@ -21,7 +21,6 @@ use standfast_write::{PackSettings, Packer, Pipeline, SegmentReader, SegmentSett
 use super::draft::Order;
 use super::handing::Agency;
 use super::sharing::Sharing;
-use super::sink::Sink;
 use super::storing::Storing;
 use crate::config::{Capture, Config, Mode, Track, Write};
 use crate::error::Result;
@@ -347,14 +346,10 @@ impl Capturer {
         };
         let segment_bytes = self.segment_bytes();
         let batch = match &self.agency.link {
-            Some(link) => {
-                let hash_bytes = self.config.hash.bytes();
-                let batch = standfast_agent::Batch::begin(link, order, hash_bytes);
-                Sink::Agent(batch, Arc::clone(link), order.attempt)
-            }
+            Some(link) => link.batch(order),
             None => {
                 let packer = self.packer.as_ref().expect("prepared");
-                Sink::Own(packer.begin_as(settings, writing(&self.config)))
+                packer.begin_as(settings, writing(&self.config))
             }
         };
         Storing {

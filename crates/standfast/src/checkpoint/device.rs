@@ -293,14 +293,15 @@ pub(super) fn push_drained(
         outcome = match drained {
             Drained::Block { pages, codec, filter, bytes } => {
                 pushed += pages as usize;
-                hashes.by_ref().take(pages as usize).for_each(drop);
-                store.batch.push_block(pages, Encoded { codec, filter, bytes })
+                let of_block = hashes.by_ref().take(pages as usize).flatten().copied().collect();
+                let encoded = Encoded { codec, filter, bytes };
+                store.batch.push_block(pages, encoded, of_block).map_err(Error::from)
             }
             Drained::Pages(bytes) => {
                 let mut pages = bytes.chunks_exact(page_bytes).zip(hashes.by_ref());
                 pages.try_for_each(|(page, hash)| {
                     pushed += 1;
-                    store.batch.push(page, hash, elem)
+                    Ok(store.batch.push(page, hash, elem)?)
                 })
             }
         };

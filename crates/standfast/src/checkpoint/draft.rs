@@ -17,7 +17,7 @@ pub(crate) use standfast_checkpoint::Order;
 
 /// Pages that were taken.
 pub(super) struct Taken {
-    pub(super) pending: Pending,
+    pub(super) pending: standfast_write::Pending,
     /// New segments of this rank.
     pub(super) own: Vec<SegmentId>,
     /// New segments of other ranks that this one refers to.
@@ -30,7 +30,7 @@ pub(super) struct Taken {
 }
 
 impl Taken {
-    pub(super) fn of(pending: Pending, own: Vec<SegmentId>) -> Self {
+    pub(super) fn of(pending: standfast_write::Pending, own: Vec<SegmentId>) -> Self {
         let (foreign, reserved) = (Vec::new(), Vec::new());
         Self { pending, own, foreign, reserved, scan_ns: 0, agree_ns: 0, copy_ns: 0 }
     }
@@ -93,7 +93,7 @@ impl Capturer {
         Draft {
             order,
             started,
-            pending,
+            pending: self.pending(order, pending),
             foreign,
             regions: images,
             table,

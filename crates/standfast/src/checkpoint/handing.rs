@@ -122,15 +122,14 @@ impl Capturer {
             Pending::Agent(_) => self.describe_part(draft),
         };
         let Pending::Agent(ticket) = &mut draft.pending else { return };
-        ticket.stage = match part {
+        match part {
             Ok((part, image)) => {
                 let (streams, image) = (part.streams.clone(), Box::new(image));
                 ticket.unplaced = (!self.agency.is_whole).then_some(Unplaced { image, streams });
-                ticket.link.hand_over(part);
-                Stage::HandedOver
+                ticket.hand_over(part);
             }
-            Err(error) => Stage::Failed(error),
-        };
+            Err(error) => ticket.stage = Stage::Failed(error),
+        }
     }
 
     fn describe_part(&self, draft: &mut Draft) -> Result<(HandOver, Image)> {
@@ -177,6 +176,15 @@ impl Capturer {
 }
 
 impl Ticket {
+    /// Hands this rank's part over: from now on the agent finishes it, whatever becomes of the rank.
+    fn hand_over(&mut self, part: HandOver) {
+        self.link.hand_over(part);
+        if let Stage::Captured(pending) = std::mem::replace(&mut self.stage, Stage::HandedOver) {
+            // Nothing is left to be sealed here.
+            let _ = pending.seal();
+        }
+    }
+
     /// Waits for what the agent made of it.
     pub(super) fn settled(&mut self) -> Result<Settled> {
         if let Stage::Failed(error) = &self.stage {

@@ -87,7 +87,7 @@ impl Capturer {
                     push_drained(&mut store, &mut **device, staged, own, *at)?;
                     hashes = rest;
                 }
-                store.batch.close_segment(Arc::clone(&segment.hashes))
+                store.batch.close_segment().map_err(Error::from)
             });
             outcome.map(|()| Taken::of(store.batch.finish(), Vec::new()))
         };

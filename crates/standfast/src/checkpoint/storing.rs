@@ -7,8 +7,8 @@ use standfast_capture::{Dirty, Region, Regions};
 use standfast_format::SegmentId;
 use standfast_reduce::{Catalog, Changed, Consume, Found, PageRef, Positions};
 use standfast_share::Place;
+use standfast_write::Batch;
 
-use super::sink::Sink;
 use crate::config::Mode;
 use crate::error::{Error, Result};
 use crate::identity;
@@ -21,7 +21,7 @@ pub(super) struct Storing<'a> {
     /// Size of each region's elements.
     pub(super) elements: Vec<u8>,
     pub(super) catalog: &'a mut Catalog,
-    pub(super) batch: Sink<'a>,
+    pub(super) batch: Batch,
     /// The page stored last, by region and page: what does not follow it begins a piece.
     pub(super) last: Option<(usize, usize)>,
     pub(super) mode: Mode,
@@ -40,7 +40,7 @@ impl Consume for Storing<'_> {
         if self.mode.finds_equal() && page.zero {
             return Ok(PageRef::ZERO);
         }
-        self.follow(page.region, page.page);
+        self.follow(page.region, page.page)?;
         self.make_room()?;
         match self.find_or_enter(page.hash) {
             Found::Known(place) => {
@@ -61,7 +61,7 @@ impl Consume for Storing<'_> {
         bytes: &[u8],
         hash: &mut [u8],
     ) -> Result<PageRef> {
-        self.follow(region, page);
+        self.follow(region, page)?;
         self.make_room()?;
         self.batch.stage(bytes, self.elements[region], hash)?;
         match self.find_or_enter(hash) {
@@ -92,12 +92,13 @@ impl Storing<'_> {
     }
 
     /// Ends the piece before a page that does not follow it.
-    fn follow(&mut self, region: usize, page: usize) {
+    fn follow(&mut self, region: usize, page: usize) -> Result<()> {
         let follows = page > 0 && self.last == Some((region, page - 1));
         if !follows {
-            self.batch.end_piece();
+            self.batch.end_piece()?;
         }
         self.last = Some((region, page));
+        Ok(())
     }
 
     pub(super) fn find_or_enter(&mut self, hash: &[u8]) -> Found {
@@ -127,7 +128,8 @@ impl Storing<'_> {
 
     pub(super) fn close(&mut self) -> Result<()> {
         if self.batch.slots().is_some() {
-            self.batch.close_segment(self.catalog.seal_segment())?;
+            self.catalog.seal_segment();
+            self.batch.close_segment()?;
         }
         Ok(())
     }

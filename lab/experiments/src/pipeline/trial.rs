@@ -288,15 +288,13 @@ impl WritePath {
         let before = program.map_or(0, Program::units);
         let started = Instant::now();
         let mut batch = self.packer.begin(segments);
-        let mut hashes = Vec::with_capacity(data.len() / self.page_bytes * HASH_BYTES);
         batch.open_segment(id, None);
         for page in data.chunks_exact(self.page_bytes) {
             let mut hash = [0; HASH_BYTES];
             batch.stage(page, self.elem, &mut hash)?;
-            batch.keep_staged();
-            hashes.extend_from_slice(&hash);
+            batch.keep_staged()?;
         }
-        batch.close_segment(Arc::new(hashes));
+        batch.close_segment()?;
         let pending = batch.finish();
         let blocked_s = started.elapsed().as_secs_f64();
         let sealed = pending.seal()?;

@@ -20,7 +20,7 @@ use serde_json::json;
 use standfast_checkpoint::{Order, Publisher};
 use standfast_format::{AttemptId, Kind, Rank};
 use standfast_restart::Inventory;
-use standfast_write::{Arrived, SegmentSettings, SharedPacker};
+use standfast_write::{Filled, Head, SegmentCore, SegmentSettings};
 
 use self::attempt::Attempt;
 use super::commit::{self, Ready};
@@ -40,7 +40,7 @@ pub(super) struct Session {
     pub(super) begin: Begin,
     pub(super) publisher: Publisher,
     pool: Arc<Pool>,
-    packer: SharedPacker,
+    core: Arc<SegmentCore>,
     state: Mutex<State>,
     changed: Condvar,
     log: Log,
@@ -96,17 +96,12 @@ impl Session {
         let raw_bytes = u64::from(block.pages) * u64::from(self.begin.page_bytes);
         state.block_bytes = state.block_bytes.saturating_add(raw_bytes);
         let attempt = self.attempt(&mut state, block.order)?;
-        let arrived = Arrived {
-            stream: block.stream,
-            rank: Rank(rank),
-            number: block.number,
-            pages: block.pages,
-            elem: block.elem,
-            hashes: block.hashes,
-            data: Box::new(unit),
-        };
-        attempt.batch.check(&arrived).map_err(|error| refused(error.kind(), &error))?;
-        attempt.held.push(arrived);
+        let Block { stream, number, pages, elem, hashes, .. } = block;
+        let (rank, size_hint) = (Rank(rank), None);
+        let head = Head { stream, rank, number, pages, elem, hashes, size_hint };
+        let block = Filled { head, unit };
+        attempt.segments.check(&block).map_err(|error| refused(error.kind(), &error))?;
+        attempt.held.push(block);
         attempt.fills_up |= self.pool.is_filling_up();
         match attempt.fills_up || attempt.goes_at_once {
             true => attempt.let_go(),
@@ -131,7 +126,7 @@ impl Session {
             return self.give_up_if_short(state);
         }
         attempt.let_go()?;
-        let Attempt { order, batch, parts, fills_up, .. } =
+        let Attempt { order, segments: batch, parts, fills_up, .. } =
             state.attempt.take().expect("just found");
         state.overflowed = fills_up;
         state.committing = Some(order);
@@ -246,16 +241,16 @@ impl Session {
         }
         let goes_at_once = state.overflowed;
         let current = state.attempt.get_or_insert_with(|| {
-            let segments = SegmentSettings {
+            let of = SegmentSettings {
                 job: self.begin.job,
                 rank: Rank(self.begin.ranks[0]),
                 hash: self.begin.hash,
                 page_bytes: self.begin.page_bytes,
                 created_ns: order.taken_ns,
             };
-            let batch = self.packer.begin(segments, self.begin.ranks.len());
+            let segments = self.core.begin(of, self.begin.ranks.len());
             let (held, parts) = (Vec::new(), BTreeMap::new());
-            Attempt { order, batch, held, goes_at_once, fills_up: false, parts }
+            Attempt { order, segments, held, goes_at_once, fills_up: false, parts }
         });
         match current.order.attempt == order.attempt && current.order.version == order.version {
             true => Ok(current),

@@ -8,10 +8,10 @@ use serde_json::json;
 use standfast_checkpoint::Publisher;
 use standfast_format::{BLOCK_BYTES_MAX, FilterKind, Kind, check_page_bytes};
 use standfast_gpu::broker::Broker;
-use standfast_reduce::FilterChoice;
+use standfast_reduce::{FilterChoice, Offload};
 use standfast_restart::Inventory;
 use standfast_store::{Io, Options, Store};
-use standfast_write::{PackSettings, Pipeline, SharedPacker};
+use standfast_write::{PackSettings, Pipeline, SegmentCore};
 
 use super::{Session, State, refused};
 use crate::daemon::log::Log;
@@ -72,7 +72,7 @@ impl Session {
             begin,
             publisher,
             pool,
-            packer: start_packer(store, settings, gpu.then(|| log.clone()))?,
+            core: start_core(store, settings, gpu.then(|| log.clone()))?,
             state: Mutex::new(state),
             changed: Condvar::new(),
             log: log.clone(),
@@ -115,19 +115,18 @@ fn pack_settings(begin: &Begin) -> Result<PackSettings> {
 /// Starts the threads that encode and, through them, those that write, with less claim to the
 /// processor than ranks have: what the agent does can wait a little, a program cannot.
 /// `gpu` is told what becomes of the device that shall encode, if one shall.
-fn start_packer(
+fn start_core(
     store: Arc<dyn Store>,
     settings: PackSettings,
     gpu: Option<Log>,
-) -> Result<SharedPacker> {
+) -> Result<Arc<SegmentCore>> {
     let start = move || {
         // Where it is refused the threads are as any others.
         let _ = rustix::process::nice(NICE);
         let say = |log: Log| move |note| log.event("gpu", json!({ "note": note }));
-        match gpu.and_then(|log| Broker::open(say(log))) {
-            Some(broker) => SharedPacker::offloaded(store, settings, Arc::new(broker)),
-            None => SharedPacker::new(store, settings),
-        }
+        let broker = gpu.and_then(|log| Broker::open(say(log)));
+        let offload = broker.map(|broker| Arc::new(broker) as Arc<dyn Offload>);
+        SegmentCore::start(store, settings, offload)
     };
     let starting = std::thread::Builder::new().name("sf-start".into()).spawn(start);
     let started = starting.map_err(Error::os("start a thread"))?.join();
