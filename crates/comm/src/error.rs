@@ -39,6 +39,20 @@ pub enum Error {
         /// What is wrong with it.
         why: &'static str,
     },
+    /// The ranks are not at the same agreement: they called different things, or one left early.
+    #[error(
+        "the ranks are at different steps: rank {lower} at {lower_at}, rank {upper} at {upper_at}"
+    )]
+    Steps {
+        /// A rank.
+        lower: usize,
+        /// Where it is.
+        lower_at: String,
+        /// Another one.
+        upper: usize,
+        /// Where that is.
+        upper_at: String,
+    },
     /// The caller named a rank that does not exist.
     #[error("there is no rank {peer}: the communicator has {size}")]
     NoRank {
@@ -55,7 +69,7 @@ impl Error {
         match self {
             Error::Transport { .. } | Error::Gone { .. } => Kind::Io,
             Error::Message { .. } => Kind::Corrupt,
-            Error::NoRank { .. } => Kind::Invalid,
+            Error::Steps { .. } | Error::NoRank { .. } => Kind::Invalid,
         }
     }
 }

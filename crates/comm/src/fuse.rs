@@ -29,6 +29,11 @@ impl Fuse {
         Ok(Self { comm, blown: Arc::clone(&self.blown) })
     }
 
+    /// Lets every further call fail with this, unless an earlier one has failed.
+    pub(crate) fn blow(&self, why: Error) -> Error {
+        self.blown.get_or_init(|| why).clone()
+    }
+
     fn call<T>(&self, call: impl FnOnce(&dyn Comm) -> Result<T>) -> Result<T> {
         if let Some(why) = self.blown.get() {
             return Err(why.clone());

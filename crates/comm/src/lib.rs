@@ -3,7 +3,8 @@
 //! One trait, [`Comm`], and its implementations: [`Solo`] (a program of one rank), [`Threads`]
 //! (many virtual ranks in one process: tests, experiments, simulations), and MPI (its own crate,
 //! through a table of C functions). What is built from messages alone, for any number of ranks,
-//! is in [`collective`] and works on all of them.
+//! is in [`collective`] and works on all of them. [`Collective`] is what a job talks through: there
+//! nobody goes on unless everybody can.
 //!
 //! Invariants:
 //! - Messages between two ranks with one tag arrive in the order in which they were sent.
@@ -15,12 +16,16 @@ pub mod collective;
 pub mod conformance;
 mod error;
 mod fuse;
+mod ranks;
 mod solo;
+mod stop;
 mod threads;
 
 pub use error::{Error, Result};
 pub use fuse::Fuse;
+pub use ranks::{Collective, Step};
 pub use solo::Solo;
+pub use stop::{Agreed, Failed, Failure, Fault, Lost, Own, Phase, Stop};
 pub use threads::{Threads, run_threads};
 
 /// Distinguishes conversations between the same two ranks.

@@ -10,17 +10,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use standfast_agent::{Begin, Link, Manner, Member, Place, Token};
+use standfast_comm::{Collective, Step};
 use standfast_format::StoreHeader;
 use standfast_reduce::PageHasher;
 use standfast_store::{LockGuard, Store};
 use standfast_write::Pipeline;
 
 use crate::config::{Config, Loaded, Origin, Write, key};
-use crate::error::{Error, Result};
+use crate::error::{Error, Phase, Result, Stop};
 use crate::identity;
 use crate::location;
 use crate::stores::Stores;
-use crate::team::Team;
 
 /// How long a job that runs waits for an agent to finish what it has left there.
 const FLUSH_MAX: Duration = Duration::from_secs(10);
@@ -36,15 +36,14 @@ pub(crate) fn flush(config: &Config, store: &dyn Store) {
 }
 
 /// Connects all ranks to the agent, if they are to write through it and can. Otherwise the reason.
-/// Collective.
 pub(crate) fn connect(
     loaded: &Loaded,
     store: &Arc<dyn Store>,
     header: &StoreHeader,
     lock: Option<&LockGuard>,
-    team: &Team,
+    team: &Collective,
     stores: &Stores,
-) -> Result<std::result::Result<Link, Option<String>>> {
+) -> Phase<std::result::Result<Link, Option<String>>> {
     let config = &loaded.config;
     if config.write != Write::WagDbi {
         return Ok(Err(None));
@@ -63,9 +62,13 @@ pub(crate) fn connect(
         }
         Err(error) => (None, Err(error)),
     };
-    let tokens = match team.gather_all(told) {
+    let without = |stop: Stop| match stop {
+        Stop::Failed(why) => Ok(Err(Some(why.error().to_string()))),
+        lost => Err(lost),
+    };
+    let tokens = match team.gather(Step("agent: begin"), told) {
         Ok(tokens) => tokens,
-        Err(error) => return Ok(Err(Some(error.to_string()))),
+        Err(stop) => return without(stop),
     };
     let joined = match (link, tokens[stores.leader()]) {
         (Some(link), _) => Ok(link),
@@ -74,7 +77,8 @@ pub(crate) fn connect(
         }
         (None, None) => unreachable!("a leader has begun or failed"),
     };
-    Ok(team.agree(joined.map_err(Error::from)).map_err(|error| Some(error.to_string())))
+    team.agree(Step("agent: join"), joined.map_err(Error::from))
+        .map_or_else(without, |link| Ok(Ok(link)))
 }
 
 fn begin(

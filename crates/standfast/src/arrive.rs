@@ -8,13 +8,14 @@
 
 use std::sync::atomic::AtomicU64;
 
+use standfast_comm::Step;
 use standfast_format::{Level, Manifest};
 use standfast_restart::{MemorySink, Rebuild, read_image};
 use standfast_store::Lock;
 
 use crate::config;
 use crate::doubt::Marker;
-use crate::error::{Error, Result};
+use crate::error::{Error, Phase, Result};
 use crate::job::{Core, Job};
 use crate::lazy::Lazy;
 use crate::restart::{Back, check_fit, check_ranks, unclaimed};
@@ -28,18 +29,18 @@ pub(crate) enum Arrival {
 }
 
 impl Job {
-    /// Starts the arrival of a checkpoint's pages. Collective.
-    pub(crate) fn arrive(&self, core: &mut Core, manifest: &Manifest) -> Result<Arrival> {
+    /// Starts the arrival of a checkpoint's pages.
+    pub(crate) fn arrive(&self, core: &mut Core, manifest: &Manifest) -> Phase<Arrival> {
         if self.config().config.restart == config::Restart::Eager {
             return Ok(Arrival::None(None));
         }
-        let [here] = core.team.all_hold([!core.has_device_regions()])?;
+        let [here] = *core.team.all_hold(Step("lazy: devices"), [!core.has_device_regions()])?;
         if !here {
             let why = "device memory is filled before the program goes on";
             return Ok(Arrival::None(Some(why.into())));
         }
         let opened = self.open_all(core, manifest);
-        let [all] = core.team.all_hold([opened.is_ok()])?;
+        let [all] = *core.team.all_hold(Step("lazy: open"), [opened.is_ok()])?;
         let rebuild = match opened {
             Ok(rebuild) if all => rebuild,
             Ok(_) => {
@@ -51,7 +52,7 @@ impl Job {
         let unclaimed = unclaimed(core, &rebuild);
         let marker = Marker::new(&self.store, manifest, core.team.rank());
         let begun = self.begin(core, rebuild, marker);
-        let (begun, notes) = core.team.agree(begun)?;
+        let (begun, notes) = core.team.agree(Step("lazy: begin"), begun)?;
         match begun {
             Begun::Lazy(lazy) => core.lazy = Some(lazy),
             Begun::Filled(rebuild) => core.restored(*rebuild),

@@ -11,12 +11,11 @@
 
 use std::collections::BTreeMap;
 
-use standfast_comm::collective;
+use standfast_comm::{Collective, collective};
 use standfast_format::{Image, SegmentId, SegmentRef};
 use standfast_restart::wanted_pages;
 
-use crate::error::Result;
-use crate::team::{Team, encode};
+use crate::error::Phase;
 
 /// How far away a segment is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,13 +43,13 @@ impl Distance {
 pub(crate) struct Demand(BTreeMap<SegmentId, u64>);
 
 impl Demand {
-    /// Sums over the images of all ranks; one that has none of its own wants nothing. Collective.
-    pub(crate) fn sum(team: &Team, own: Option<&Image>) -> Result<Self> {
+    /// Sums over the images of all ranks; one that has none of its own wants nothing.
+    pub(crate) fn sum(team: &Collective, own: Option<&Image>) -> Phase<Self> {
         let own: BTreeMap<SegmentId, u64> = own.map(wanted_pages).unwrap_or_default();
         if team.size() == 1 {
             return Ok(Self(own));
         }
-        let all = collective::all_reduce(team.comm(), encode(&own), |lower, upper| {
+        let all = collective::all_reduce(team.raw(), encode(&own), |lower, upper| {
             let (mut sum, upper) = (decode(lower), decode(upper));
             for (segment, pages) in upper {
                 let wanted = sum.entry(segment).or_default();
@@ -66,6 +65,10 @@ impl Demand {
         let wanted = self.0.get(&segment.id).copied().unwrap_or(0);
         wanted.saturating_mul(4) > u64::from(segment.slots) * distance.quarters()
     }
+}
+
+fn encode(wanted: &BTreeMap<SegmentId, u64>) -> Vec<u8> {
+    postcard::to_allocvec(wanted).expect("plain values can be encoded")
 }
 
 /// Nonsense counts as nothing wanted: each rank then reads for itself.
@@ -113,7 +116,7 @@ mod tests {
     fn pages_of_several_ranks_are_told_from_those_of_one() {
         for (ranks, near) in [(4, false), (50, true)] {
             let shared = run_threads(ranks, |comm| {
-                let team = Team::new(Box::new(comm));
+                let team = Collective::new(Box::new(comm));
                 let part = 100 / ranks as u32;
                 let first = team.rank().0 * part;
                 // The first segment has a part for each rank, which it uses twice; all want most

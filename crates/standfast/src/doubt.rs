@@ -14,11 +14,12 @@
 use std::fmt;
 use std::sync::Arc;
 
+use standfast_comm::Step;
 use standfast_format::{AttemptId, Level, Manifest, Rank, Version};
 use standfast_store::Store;
 
 use crate::config;
-use crate::error::Result;
+use crate::error::Phase;
 use crate::job::{Core, Job};
 use crate::mark;
 use crate::restart::Back;
@@ -44,20 +45,20 @@ impl fmt::Display for Doubt {
 }
 
 impl Job {
-    /// Whether a checkpoint that could arrive lazily must not. Collective.
+    /// Whether a checkpoint that could arrive lazily must not.
     pub(crate) fn doubt(
         &self,
         core: &Core,
         found: &Found,
         newer_failed: bool,
-    ) -> Result<Option<Doubt>> {
+    ) -> Phase<Option<Doubt>> {
         let Some(local) = &found.local else { return Ok(None) };
         if self.config().config.restart == config::Restart::Eager {
             return Ok(None);
         }
         let own = self.stores.lead(|| Ok(mark::find(&*self.store, local.version, local.attempt)));
-        let marks = core.team.gather_all(own.map(Option::flatten))?;
-        let mark = marks.into_iter().flatten().next();
+        let marks = core.team.gather(Step("doubt: marks"), own.map(Option::flatten))?;
+        let mark = marks.into_inner().into_iter().flatten().next();
         Ok(mark.map(Doubt::Marked).or(newer_failed.then_some(Doubt::Newer)))
     }
 

@@ -1,9 +1,14 @@
 //! What a job's calls can fail with.
 
+use standfast_comm::{Failure, Fault, Lost};
 use standfast_format::{Kind, Rank, Version};
 
-/// Result of a job's call.
+/// Result of a job's call, or of what a rank does by itself.
 pub type Result<T> = std::result::Result<T, Error>;
+/// Outcome of what all ranks do together: a rank's own failure is none before the others know it.
+pub(crate) type Phase<T> = standfast_comm::Phase<T, Error>;
+/// Why a phase ended.
+pub(crate) type Stop = standfast_comm::Stop<Error>;
 
 /// Why a call failed. The text says what and why; [`Error::kind`] says what sort.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -171,7 +176,7 @@ impl Error {
     /// that out goes, so that those who wait for it find it out, too.
     pub(crate) fn is_out_of_reach(&self) -> bool {
         use standfast_comm::Error as Comm;
-        matches!(self, Error::Comm(Comm::Gone { .. } | Comm::Transport { .. }))
+        matches!(self, Error::Comm(why) if !matches!(why, Comm::NoRank { .. }))
     }
 
     /// The kind of this failure.
@@ -201,6 +206,36 @@ impl Error {
             Error::Random(_) => Kind::Io,
             Error::Broken { .. } | Error::Unsealed { .. } | Error::Beyond { .. } => Kind::Bug,
         }
+    }
+}
+
+impl Fault for Error {
+    fn kind(&self) -> Kind {
+        self.kind()
+    }
+
+    fn of_other(failure: Failure) -> Self {
+        let kind = failure.kind();
+        Error::OtherRank { rank: Rank(failure.rank), kind, why: failure.why }
+    }
+
+    fn other(&self) -> Option<Failure> {
+        match self {
+            Error::OtherRank { rank, kind, why } => Some(Failure::new(rank.0, *kind, why)),
+            _ => None,
+        }
+    }
+}
+
+impl From<Stop> for Error {
+    fn from(stop: Stop) -> Self {
+        stop.into_error()
+    }
+}
+
+impl From<Lost> for Error {
+    fn from(lost: Lost) -> Self {
+        Error::Comm(lost.into())
     }
 }
 

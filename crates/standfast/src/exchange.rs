@@ -11,20 +11,20 @@
 //! that ranks can reach and hardly share are not asked for: [`crate::demand`].
 //!
 //! Invariants:
-//! - All calls are collective. A rank that fails answers with nothing and goes on, so that no other
-//!   waits for it; the failure is told when all is done.
+//! - A rank that fails answers with nothing and goes on, so that no other waits for it: its failure
+//!   is the inner result, and is told when all is done.
 //! - What is in memory at a time stays below three times [`ROUND_BYTES`] (read, sent, received) and
 //!   the orders.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use standfast_comm::{Collective, Step};
 use standfast_format::{HashKind, SegmentRef, StoreHeader};
 use standfast_restart::{Rebuild, SlotReader, Slots, Unproven};
 use standfast_store::Store;
 
 use crate::device::RegionSink;
-use crate::error::{Error, Result};
-use crate::team::Team;
+use crate::error::{Error, Phase, Result};
 
 /// What a rank sends in a round, to all others together.
 const ROUND_BYTES: usize = 32 << 20;
@@ -56,7 +56,7 @@ pub(crate) struct Source<'a> {
 
 /// The exchange of one restart.
 pub(crate) struct Exchange<'a> {
-    team: &'a Team,
+    team: &'a Collective,
     source: Source<'a>,
     /// What this rank wants, by owner.
     wants: Vec<Order>,
@@ -70,19 +70,19 @@ pub(crate) struct Exchange<'a> {
 impl<'a> Exchange<'a> {
     /// Step 1.
     pub(crate) fn start(
-        team: &'a Team,
+        team: &'a Collective,
         source: Source<'a>,
         image: &Unproven,
         owner_of: impl Fn(&SegmentRef) -> usize,
-    ) -> Result<Self> {
+    ) -> Phase<Self> {
         let (wants, numbers) = sort_by_owner(image, team.size(), owner_of);
-        let orders: Vec<Order> = team.exchange(&wants)?;
+        let orders: Vec<Order> = team.exchange(Step("exchange: orders"), &wants)?;
         let (reader, serves) = open_ordered(&source, orders);
         Ok(Self { team, source, wants, numbers, serves, reader })
     }
 
     /// Step 2: the hashes of the wanted pages, in the order in which the image wants them.
-    pub(crate) fn hashes(&self) -> Result<Vec<u8>> {
+    pub(crate) fn hashes(&self) -> Phase<Result<Vec<u8>>> {
         let answers: Vec<Vec<u8>> = self
             .serves
             .iter()
@@ -91,19 +91,19 @@ impl<'a> Exchange<'a> {
                 Err(_) => Vec::new(),
             })
             .collect();
-        let told = self.team.comm().all_to_all(answers)?;
+        let told = self.team.raw().all_to_all(answers)?;
         let hash_bytes = self.source.hash.bytes();
         let pages: usize = self.numbers.iter().map(Vec::len).sum();
         let mut hashes = vec![0; pages * hash_bytes];
         for (owner, (told, numbers)) in told.iter().zip(&self.numbers).enumerate() {
             if told.len() != numbers.len() * hash_bytes {
-                return Err(Error::NoPages { owner });
+                return Ok(Err(Error::NoPages { owner }));
             }
             for (hash, at) in told.chunks_exact(hash_bytes).zip(numbers) {
                 hashes[*at as usize * hash_bytes..][..hash_bytes].copy_from_slice(hash);
             }
         }
-        Ok(hashes)
+        Ok(Ok(hashes))
     }
 
     /// What this rank failed with as an owner.
@@ -121,13 +121,13 @@ impl<'a> Exchange<'a> {
         rebuild: &Rebuild,
         sink: &RegionSink<'_>,
         wanted: impl Fn(usize) -> bool + Sync,
-    ) -> Result<()> {
+    ) -> Phase<Result<()>> {
         let Self { team, source, wants, numbers, serves, reader } = self;
         let page_bytes = source.page_bytes as usize;
         let per_rank = (ROUND_BYTES / (team.size() * page_bytes)).max(1);
         let longest = wants.iter().map(Order::pages).max().unwrap_or(0);
         let rounds =
-            standfast_comm::collective::all_max(team.comm(), longest.div_ceil(per_rank) as u64)?
+            standfast_comm::collective::all_max(team.raw(), longest.div_ceil(per_rank) as u64)?
                 as usize;
         let mut serve =
             |round: usize| serve(reader, serves, round * per_rank, per_rank, page_bytes);
@@ -136,8 +136,8 @@ impl<'a> Exchange<'a> {
         for round in 0..rounds {
             served = std::thread::scope(|scope| {
                 let next = (round + 1 < rounds).then(|| scope.spawn(|| serve(round + 1)));
-                let told = team.comm().all_to_all(std::mem::take(&mut served));
-                let placed = told.map_err(Error::from).map(|told| {
+                let told = team.raw().all_to_all(std::mem::take(&mut served));
+                let placed = told.map(|told| {
                     let pieces = pieces(numbers, &told, round * per_rank, per_rank, page_bytes);
                     let taken = pieces
                         .and_then(|pieces| take(rebuild, sink, &wanted, &pieces, source.threads));
@@ -149,8 +149,7 @@ impl<'a> Exchange<'a> {
                 placed.map(|()| next.unwrap_or_default())
             })?;
         }
-        self.check()?;
-        outcome
+        Ok(self.check().and(outcome))
     }
 }
 

@@ -8,15 +8,15 @@
 
 use std::sync::Arc;
 
+use standfast_comm::{Collective, Step};
 use standfast_format::{Kind, Manifest, StoreHeader, Version};
 use standfast_restart::{Inventory, read_header};
 use standfast_store::{Lock, LockGuard, Store};
 
 use crate::checkpoint::told::Holdings;
 use crate::config::Config;
-use crate::error::{Error, Result};
+use crate::error::{Error, Phase, Result, Stop};
 use crate::location;
-use crate::team::Team;
 
 /// What global storage offers.
 #[derive(Debug, Default)]
@@ -63,22 +63,24 @@ pub(crate) fn header(config: &Config) -> Result<Option<StoreHeader>> {
     }
 }
 
-/// Asks global storage, if there is one. `alone`: no nearer level has anything. Collective.
+/// Asks global storage, if there is one. `alone`: no nearer level has anything.
 pub(crate) fn ask(
-    team: &Team,
+    team: &Collective,
     config: &Config,
     header: &StoreHeader,
     alone: bool,
-) -> Result<Offer> {
+) -> Phase<Offer> {
     if config.global.is_empty() {
         return Ok(Offer::default());
     }
-    let first = team.is_first().then(|| look(config, header));
-    let first = first.map(|found| found.map(|found| found.as_ref().map(Holdings::of)));
-    let told = match team.tell(first) {
-        Ok(told) => told,
-        Err(error) if alone => return Err(error),
-        Err(error) => return Ok(Offer { unknown: Some(error.to_string()), ..Offer::default() }),
+    let first = || look(config, header).map(|found| found.as_ref().map(Holdings::of));
+    let told = match team.tell(Step("global"), first) {
+        Ok(told) => told.into_inner(),
+        Err(Stop::Failed(why)) if !alone => {
+            let unknown = Some(why.error().to_string());
+            return Ok(Offer { unknown, ..Offer::default() });
+        }
+        Err(stop) => return Err(stop),
     };
     let Some(told) = told else { return Ok(Offer::default()) };
     let mut inventory =

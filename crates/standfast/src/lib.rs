@@ -61,7 +61,6 @@ pub mod ring;
 mod room;
 mod sources;
 mod stores;
-mod team;
 
 pub use ask::Ask;
 pub use error::{Error, Result};

@@ -15,16 +15,16 @@
 //!   another rank has just made.
 //! - Whatever a newer version has written stays as it is, and is an error.
 
+use standfast_comm::{Agreed, Collective, Failure, Fault, Step};
 use standfast_format::{IDENTITY_BYTES_MAX, JobId, Kind, StoreHeader, StoreIdentity, name};
 use standfast_restart::{Unreadable, read_header};
 use standfast_store::Store;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Phase, Result};
 use crate::identity;
-use crate::team::{Failure, Team};
 
-/// The identities of all ranks' stores, by rank. Collective.
-pub(crate) fn identities(team: &Team, store: &dyn Store) -> Result<Vec<StoreIdentity>> {
+/// The identities of all ranks' stores, by rank.
+pub(crate) fn identities(team: &Collective, store: &dyn Store) -> Phase<Vec<StoreIdentity>> {
     let own = identify(store);
     let is_damaged = matches!(&own, Err(error) if error.kind() == Kind::Corrupt);
     let told = match own {
@@ -32,13 +32,13 @@ pub(crate) fn identities(team: &Team, store: &dyn Store) -> Result<Vec<StoreIden
         Err(_) if is_damaged => Ok(None),
         Err(error) => Err(error),
     };
-    let all = team.gather_all(told)?;
-    if let Some(all) = all.into_iter().collect::<Option<Vec<_>>>() {
+    let all = team.gather(Step("identities"), told)?;
+    if let Some(all) = all.into_inner().into_iter().collect::<Option<Vec<_>>>() {
         return Ok(all);
     }
     let removed = if is_damaged { take_away(store) } else { Ok(()) };
-    team.agree(removed)?;
-    team.gather_all(identify(store))
+    team.agree(Step("identities: damaged"), removed)?;
+    Ok(team.gather(Step("identities: new"), identify(store))?.into_inner())
 }
 
 /// The identity of a store, which it gets when it has none.
@@ -91,11 +91,11 @@ impl Header {
         }
     }
 
-    pub(crate) fn told(&self, team: &Team) -> ToldHeader {
+    pub(crate) fn told(&self, team: &Collective) -> ToldHeader {
         match self {
             Header::Whole(header) => Ok(Some(header.encode())),
             Header::Missing => Ok(None),
-            Header::Damaged(error) => Err(Failure::of(team.rank(), error)),
+            Header::Damaged(error) => Err(Failure::of(team.rank().0, error)),
         }
     }
 
@@ -109,16 +109,35 @@ impl Header {
     }
 }
 
-/// The header that all stores have or shall have. Collective.
+/// The header that all stores have or shall have.
 /// `own`: what this rank has found, if it leads a store; `told`: what all leaders have;
 /// `elsewhere`: the header that the job has in global storage, asked for where no store has one.
 pub(crate) fn common_header(
-    team: &Team,
+    team: &Collective,
     own: Option<&Header>,
-    told: Vec<Option<ToldHeader>>,
+    told: Agreed<Vec<Option<ToldHeader>>>,
     job: &str,
     elsewhere: impl FnOnce() -> Result<Option<StoreHeader>>,
-) -> Result<StoreHeader> {
+) -> Phase<StoreHeader> {
+    let (known, damaged) = told.map(known_header).decide()?.into_inner();
+    if let Some(header) = known {
+        return Ok(header);
+    }
+    let make = || {
+        if let Some(header) = elsewhere()? {
+            return Ok(header);
+        }
+        match (own, damaged) {
+            (Some(Header::Damaged(error)), _) => Err(error.clone()),
+            (_, Some(failure)) => Err(Error::of_other(failure)),
+            (_, None) => new_header(job),
+        }
+    };
+    Ok(team.tell(Step("header: new"), make)?.into_inner())
+}
+
+/// The header that any store has, and what is wrong with a damaged one.
+fn known_header(told: Vec<Option<ToldHeader>>) -> Result<(Option<StoreHeader>, Option<Failure>)> {
     let mut known: Option<(usize, StoreHeader)> = None;
     let mut damaged = None;
     for (rank, told) in told.into_iter().enumerate() {
@@ -143,20 +162,7 @@ pub(crate) fn common_header(
             None => known = Some((rank, header)),
         }
     }
-    if let Some((_, header)) = known {
-        return Ok(header);
-    }
-    let make = || {
-        if let Some(header) = elsewhere()? {
-            return Ok(header);
-        }
-        match (own, damaged) {
-            (Some(Header::Damaged(error)), _) => Err(error.clone()),
-            (_, Some(failure)) => Err(failure.into_error()),
-            (_, None) => new_header(job),
-        }
-    };
-    team.tell(team.is_first().then(make))
+    Ok((known.map(|(_, header)| header), damaged))
 }
 
 fn new_header(job: &str) -> Result<StoreHeader> {

@@ -17,33 +17,33 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use standfast_checkpoint::{Draft, Moved, Order, Part, Publisher, relocate};
+use standfast_comm::{Collective, Step};
 use standfast_format::{AttemptId, HashKind, Image, Kind, Pledge, SegmentId, SegmentRef, name};
 use standfast_restart::Inventory;
 use standfast_store::Store;
 
 use crate::checkpoint::told::Holdings;
-use crate::error::{Error, Result};
+use crate::error::{Error, Phase, Result, Stop};
 use crate::stores::Stores;
-use crate::team::Team;
 
 /// Largest pledge that is read: the images of a node's ranks are in it.
 const PLEDGE_BYTES_MAX: u64 = 1 << 34;
 
 /// Commits the newest attempt that all nodes have pledged, if it is newer than every checkpoint.
-/// Collective.
 pub(crate) fn redeem(
-    team: &Team,
+    team: &Collective,
     store: &Arc<dyn Store>,
     stores: &Stores,
     inventory: &mut Inventory,
-) -> Result<()> {
+) -> Phase<()> {
     let own = stores.lead(|| read(&**store, inventory));
     let heads = match &own {
         Ok(own) => Ok(own.iter().flatten().map(head).collect::<Vec<Pledge>>()),
         Err(error) => Err(error.clone()),
     };
-    let heads = team.gather_all(heads)?.concat();
-    let own = own?.unwrap_or_default();
+    let heads = team.gather(Step("pledges"), heads)?.concat();
+    // All have succeeded.
+    let own = own.ok().flatten().unwrap_or_default();
     let Some(attempt) = complete(&heads) else { return Ok(()) };
     let of_attempt: Vec<&Pledge> = heads.iter().filter(|head| head.attempt == attempt).collect();
     let order = Order {
@@ -58,11 +58,14 @@ pub(crate) fn redeem(
         write_images(store, order, pledge, &moved, inventory)
     });
     let written = written.collect::<Result<Vec<Vec<Part>>>>().map(|parts| parts.concat());
-    let parts = match team.gather_all(written) {
+    let parts = match team.gather(Step("pledges: images"), written) {
         Ok(parts) => parts.concat(),
-        // It contradicts itself or what is there: the opening takes it away.
-        Err(error) if is_void(&error) => return Ok(()),
-        Err(error) => return Err(error),
+        Err(Stop::Failed(why)) => {
+            // It contradicts itself or what is there: the opening takes it away.
+            let [void] = *team.all_hold(Step("pledges: void"), [is_void(why.error())])?;
+            return if void { Ok(()) } else { Err(why.into()) };
+        }
+        Err(lost) => return Err(lost),
     };
     publish(team, store, stores, (order, of_attempt[0].ranks), parts, inventory)
 }
@@ -180,13 +183,13 @@ fn write_images(
 
 /// Writes the manifest over all parts, in every store.
 fn publish(
-    team: &Team,
+    team: &Collective,
     store: &Arc<dyn Store>,
     stores: &Stores,
     (order, ranks): (Order, u32),
     mut parts: Vec<Part>,
     inventory: &mut Inventory,
-) -> Result<()> {
+) -> Phase<()> {
     parts.sort_by_key(|part| part.image.rank);
     // A manifest says nothing of hashes or pages.
     let publisher = Publisher {
@@ -198,17 +201,18 @@ fn publish(
         every: 0,
         node: String::new(),
     };
-    let first = team.is_first().then(|| {
+    let holdings = team.tell(Step("pledges: manifest"), || {
         let written = publisher.write_manifest(order, (order.sequence, ranks), parts, inventory);
         written.map_err(|unpublished| unpublished.error)?;
-        Ok(Holdings::of(inventory))
-    });
-    let holdings = team.tell(first)?;
+        Ok::<_, Error>(Holdings::of(inventory))
+    })?;
     if !team.is_first() {
         holdings.take_in(inventory);
     }
     // A store that could not be told is at the next opening.
-    stores.spread(team, &**store, inventory.checkpoint(order.version)?).map(drop)
+    let manifest = inventory.checkpoint(order.version).map_err(Error::from);
+    let manifest = team.agree(Step("pledges: redeemed"), manifest)?;
+    stores.spread(team, &**store, manifest).map(drop)
 }
 
 /// Whether a failure is the pledge's own.

@@ -12,6 +12,7 @@
 //! - All ranks take a checkpoint at the same point, or none does.
 //! - A request stays until a checkpoint has been taken.
 
+use standfast_comm::Step;
 use standfast_format::Version;
 
 use crate::ask::Asked;
@@ -53,7 +54,7 @@ impl Job {
             self.can_talk()?;
             let due = !core.team.is_first() || self.is_due();
             let own = [due, !self.is_asked(), core.can_settle()];
-            let [due, unasked, ready] = core.team.all_hold(own)?;
+            let [due, unasked, ready] = *core.team.all_hold(Step("point"), own)?;
             if ready {
                 core.settle();
             }

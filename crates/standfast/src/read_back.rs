@@ -16,6 +16,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use standfast_comm::Step;
 use standfast_format::{Image, Kind, Manifest, SegmentId, SegmentRef, name};
 use standfast_restart::{MemorySink, Rebuild, read_image};
 use standfast_store::{LockGuard, Store};
@@ -23,11 +24,11 @@ use standfast_store::{LockGuard, Store};
 use crate::config;
 use crate::demand::{Demand, Distance};
 use crate::device::RegionSink;
-use crate::error::{Error, Result};
+use crate::error::{Error, Phase, Result, Stop};
 use crate::exchange::{Exchange, Source};
 use crate::global;
 use crate::job::{Core, Job};
-use crate::restart::{Back, check_fit, check_ranks, passable, unclaimed};
+use crate::restart::{Back, check_fit, check_ranks, passable, segments_of, unclaimed};
 use crate::ring;
 use crate::sources::{self, Found, Held, Plan};
 use crate::stores::Holders;
@@ -36,10 +37,10 @@ use crate::stores::Holders;
 type Away = Option<(Arc<dyn Store>, LockGuard)>;
 
 impl Job {
-    /// Fills memory before it returns. Collective.
-    pub(crate) fn read_back_eagerly(&self, core: &mut Core, found: &Found) -> Result<Back> {
-        // The same on all ranks.
-        check_ranks(found.manifest(), core.team.size())?;
+    /// Fills memory before it returns.
+    pub(crate) fn read_back_eagerly(&self, core: &mut Core, found: &Found) -> Phase<Back> {
+        let fits = check_ranks(found.manifest(), core.team.size());
+        core.team.agree(Step("restart: ranks"), fits)?;
         let Some(local) = &found.local else { return self.read_planned(core, found, None) };
         let mut notes = Vec::new();
         let looks = found.global.is_some();
@@ -47,23 +48,32 @@ impl Job {
         let mut multiplier = self.multiplier.clone();
         match ring::rebuild(&core.team, &*self.store, &self.stores, local, &mut multiplier) {
             Ok(rebuilt) => notes.extend(rebuilt.notes()),
-            Err(error) if looks && error.kind() != Kind::Bug => {
-                notes.push(format!("the ring did not help: {error}"));
+            Err(Stop::Failed(why)) if looks => {
+                let own = why.error().kind() != Kind::Bug;
+                let [all] = *core.team.all_hold(Step("restart: without ring"), [own])?;
+                if !all {
+                    return Err(why.into());
+                }
+                notes.push(format!("the ring did not help: {}", why.error()));
             }
-            Err(error) => return Err(error),
+            Err(stop) => return Err(stop),
         }
         let mut near = self.read_planned(core, found, Some(before.clone()));
-        if let Err(error) = &near
-            && passable(&core.team, error)?
-            && let Some(mended) = self.mend(core, local)?
-        {
-            notes.extend(mended);
-            near = self.read_planned(core, found, Some(before));
+        if let Err(stop) = near {
+            let why = passable(&core.team, stop)?;
+            near = match self.mend(core, local)? {
+                Some(mended) => {
+                    notes.extend(mended);
+                    self.read_planned(core, found, Some(before))
+                }
+                None => Err(why.into()),
+            };
         }
         let mut back = match near {
-            Err(error) if looks && passable(&core.team, &error)? => {
-                core.distrust(local);
-                notes.push(format!("everything from global storage: {error}"));
+            Err(stop) if looks => {
+                let why = passable(&core.team, stop)?;
+                core.distrust(segments_of(local))?;
+                notes.push(format!("everything from global storage: {}", why.error()));
                 let far = Found { local: None, ..found.clone() };
                 self.read_planned(core, &far, None)?
             }
@@ -74,21 +84,21 @@ impl Job {
         Ok(back)
     }
 
-    /// Lets the ring make again what is damaged on the nodes; what was done, if anything. Collective.
-    fn mend(&self, core: &Core, local: &Manifest) -> Result<Option<Vec<String>>> {
+    /// Lets the ring make again what is damaged on the nodes; what was done, if anything.
+    fn mend(&self, core: &Core, local: &Manifest) -> Phase<Option<Vec<String>>> {
         let (store, mut multiplier) = (&*self.store, self.multiplier.clone());
         let mended =
             ring::mend(&core.team, store, &self.stores, local, &self.header, &mut multiplier);
         match mended {
             Ok(rebuilt) => Ok((rebuilt.pieces > 0).then(|| rebuilt.notes())),
-            Err(error @ Error::Comm(_)) => Err(error),
             // What could not be read tells more than that nothing helps.
-            Err(_) => Ok(None),
+            Err(Stop::Failed(_)) => Ok(None),
+            Err(lost) => Err(lost),
         }
     }
 
     /// What the nodes hold of a checkpoint; everything, if nobody has looked.
-    fn held(&self, core: &Core, local: &Manifest, looks: bool) -> Result<Held> {
+    fn held(&self, core: &Core, local: &Manifest, looks: bool) -> Phase<Held> {
         if self.stores.are_one() && !looks {
             return Ok(Held::all(local));
         }
@@ -97,7 +107,7 @@ impl Job {
 
     /// Makes a plan and carries it out. `before`: what the nodes held before the ring was asked;
     /// `None` if they are not asked at all.
-    fn read_planned(&self, core: &mut Core, found: &Found, before: Option<Held>) -> Result<Back> {
+    fn read_planned(&self, core: &mut Core, found: &Found, before: Option<Held>) -> Phase<Back> {
         let looks = found.local.is_some() && found.global.is_some();
         let team = &core.team;
         let holders = self.stores.holders(team, &*self.store, found.manifest(), looks)?;
@@ -112,18 +122,18 @@ impl Job {
         let away = plan
             .needs_global()
             .then(|| global::open(&self.config().config, found.manifest().version));
-        let away: Away = team.agree(away.transpose())?;
+        let away: Away = team.agree(Step("restart: global"), away.transpose())?;
         let rebuild = self.fill(core, found, &plan, &holders, &away)?;
         let unclaimed = unclaimed(core, &rebuild);
         if plan.needs_global() {
             // No node has these segments: later checkpoints must not refer to them.
-            core.distrust_segments(plan.away());
+            core.distrust(plan.away())?;
         } else if self.config().config.ring == config::Ring::Auto
             && !holders.are_at_home(found.manifest())
         {
             // Shards are made of what a rank's own store has: the next checkpoint leans on nothing
             // that lies elsewhere.
-            core.distrust(found.manifest());
+            core.distrust(segments_of(found.manifest()))?;
         } else {
             core.restored(rebuild);
         }
@@ -142,7 +152,7 @@ impl Job {
         plan: &Plan,
         holders: &Holders<'_>,
         away: &Away,
-    ) -> Result<Rebuild> {
+    ) -> Phase<Rebuild> {
         let team = &core.team;
         let (rank, size) = (team.rank(), team.size());
         let threads = self.restart_threads(size);
@@ -179,7 +189,7 @@ impl Job {
             let own = |segment: &SegmentRef| is_own(segment).then(|| store_of(segment));
             Ok(Rebuild::open_sharing(&self.header, image, threads, own)?)
         };
-        let unproven = team.agree(opened())?;
+        let unproven = team.agree(Step("restart: open"), opened())?;
         let (hash, page_bytes) = (unproven.image().hash, unproven.image().page_bytes);
         let source =
             Source { store_of: &store_of, header: &self.header, hash, page_bytes, threads };
@@ -187,10 +197,10 @@ impl Job {
             1 => None,
             _ => Some(Exchange::start(team, source, &unproven, owner_of)?),
         };
-        let hashes = exchange.as_ref().map_or(Ok(Vec::new()), Exchange::hashes);
+        let hashes = exchange.as_ref().map_or(Ok(Ok(Vec::new())), Exchange::hashes)?;
         let proven = hashes.and_then(|hashes| Ok(unproven.prove(hashes)?));
         let served = exchange.as_ref().map_or(Ok(()), Exchange::check);
-        let rebuild = team.agree(served.and(proven))?;
+        let rebuild = team.agree(Step("restart: prove"), served.and(proven))?;
         let regions = &rebuild.image().regions;
         let destinations = regions
             .iter()
@@ -204,21 +214,21 @@ impl Job {
         let wanted: Vec<bool> =
             regions.iter().map(|region| core.regions.get(&region.name).is_some()).collect();
         let sink = RegionSink::new(MemorySink::new(destinations), core, regions);
-        let sink = team.agree(sink)?;
+        let sink = team.agree(Step("restart: destinations"), sink)?;
         let fetched = match &mut exchange {
-            Some(exchange) => exchange.pages(&rebuild, &sink, |region| wanted[region]),
+            Some(exchange) => exchange.pages(&rebuild, &sink, |region| wanted[region])?,
             None => Ok(()),
         };
         let own = rebuild
             .rebuild(&sink, |region| wanted[region], &AtomicU64::new(0))
             .map_err(Error::from);
-        team.agree(own.and(fetched).and(sink.finish()))?;
+        team.agree(Step("restart: pages"), own.and(fetched).and(sink.finish()))?;
         drop(sink);
         drop(exchange);
         Ok(rebuild)
     }
 
-    /// This rank's image from where the plan says. Fails at once only when ranks cannot talk.
+    /// This rank's image from where the plan says. What this rank fails with is the inner result.
     fn planned_image(
         &self,
         core: &Core,
@@ -226,7 +236,7 @@ impl Job {
         plan: &Plan,
         holders: &Holders<'_>,
         away: &Away,
-    ) -> Result<Result<Image>> {
+    ) -> Phase<Result<Image>> {
         let team = &core.team;
         let near = match &found.local {
             Some(local) => Some(holders.image(team, &*self.store, local)?),

@@ -18,17 +18,17 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use standfast_format::{Image, Kind, Level, Manifest, Rank, Version};
+use standfast_comm::{Collective, Failed, Step};
+use standfast_format::{Image, Kind, Level, Manifest, Rank, SegmentId, Version};
 use standfast_restart::{Inventory, MemorySink, Rebuild, read_image};
 use standfast_store::{Lock, Store};
 
 use crate::arrive::{Arrival, eager_note};
 use crate::doubt::Doubt;
-use crate::error::{Error, Result};
+use crate::error::{Error, Phase, Result, Stop};
 use crate::global;
 use crate::job::{Core, Job};
 use crate::sources::{self, Found};
-use crate::team::Team;
 
 /// What a restart came back to.
 #[derive(Clone, Debug)]
@@ -67,8 +67,12 @@ impl Job {
             let lock = self.store.lock(Lock::ReadShared)?;
             Ok((lock, crate::protected::hold_all_mut(&cells)?))
         };
-        let _held = core.team.agree(ready())?;
-        agree_on_version(&core, version)?;
+        let _held = core.team.agree(Step("restart"), ready())?;
+        Ok(self.restart_together(&mut core, version)?)
+    }
+
+    fn restart_together(&self, core: &mut Core, version: Option<Version>) -> Phase<Restarted> {
+        let version = agree_on_version(&core.team, version)?;
         let nothing_near = core.inventory().checkpoints.is_empty();
         let config = &self.config().config;
         let offer = global::ask(&core.team, config, &self.header, nothing_near)?;
@@ -76,20 +80,15 @@ impl Job {
         let found = sources::merge(core.inventory(), &offer.checkpoints);
         let mut restarted = match version {
             Some(version) => {
-                let one = found.iter().find(|found| found.manifest().version == version);
-                let one = match one {
-                    Some(one) => one.clone(),
-                    // It says why the nodes have none.
-                    None => Found {
-                        local: Some(core.inventory().checkpoint(version)?.clone()),
-                        global: None,
-                    },
-                };
-                let back = self.restore(&mut core, &one, false)?;
-                Ok(restarted(version, Vec::new(), back))
+                let one = found.into_iter().find(|found| found.manifest().version == version);
+                // It says why the nodes have none.
+                let one = one.map_or_else(|| only_local(core.inventory(), version), Ok);
+                let one = core.team.agree(Step("restart: checkpoint"), one)?;
+                let back = self.restore(core, &one, false)?;
+                restarted(version, Vec::new(), back)
             }
-            None => self.restart_newest(&mut core, found, offer.damaged),
-        }?;
+            None => self.restart_newest(core, found, offer.damaged)?,
+        };
         let unknown = offer.unknown.map(|why| format!("global storage was not asked: {why}"));
         restarted.notes.extend(unknown);
         Ok(restarted)
@@ -100,7 +99,7 @@ impl Job {
         core: &mut Core,
         found: Vec<Found>,
         damaged_far: Vec<(String, String)>,
-    ) -> Result<Restarted> {
+    ) -> Phase<Restarted> {
         let mut passed_over: Vec<(String, String)> = core
             .inventory()
             .damaged
@@ -113,34 +112,37 @@ impl Job {
             let version = one.manifest().version;
             match self.restore(core, &one, newer_failed) {
                 Ok(back) => return Ok(restarted(version, passed_over, back)),
-                // Nobody else can be asked.
-                Err(error @ Error::Comm(_)) => return Err(error),
-                Err(error) if passable(&core.team, &error)? => {
-                    passed_over.push((format!("checkpoint {version}"), error.to_string()));
+                Err(stop) => {
+                    let why = passable(&core.team, stop)?;
+                    passed_over.push((format!("checkpoint {version}"), why.error().to_string()));
                     newer_failed = true;
                 }
-                Err(error) => return Err(error),
             }
         }
         let job = self.header.job.clone();
-        if passed_over.is_empty() {
-            return Err(Error::NoCheckpoint { job });
-        }
-        Err(Error::NoneRestorable { job, reasons: passed_over })
+        let none = match passed_over.is_empty() {
+            true => Error::NoCheckpoint { job },
+            false => Error::NoneRestorable { job, reasons: passed_over },
+        };
+        core.team.agree(Step("restart: none"), Err(none))
     }
 
-    fn restore(&self, core: &mut Core, found: &Found, newer_failed: bool) -> Result<Back> {
-        let back = self.read_back(core, found, newer_failed).inspect_err(|error| {
-            // What one rank finds damaged no rank may lean on, and all must agree on that.
-            if is_of_segment(error) || core.team.size() > 1 {
-                core.distrust(found.manifest());
+    fn restore(&self, core: &mut Core, found: &Found, newer_failed: bool) -> Phase<Back> {
+        let back = match self.read_back(core, found, newer_failed) {
+            Err(Stop::Failed(why)) => {
+                // What one rank finds damaged no rank may lean on.
+                if is_of_segment(why.error()) || core.team.size() > 1 {
+                    core.distrust(segments_of(found.manifest()))?;
+                }
+                return Err(why.into());
             }
-        })?;
+            back => back?,
+        };
         self.pace().start_again(self.since_open());
         Ok(back)
     }
 
-    fn read_back(&self, core: &mut Core, found: &Found, newer_failed: bool) -> Result<Back> {
+    fn read_back(&self, core: &mut Core, found: &Found, newer_failed: bool) -> Phase<Back> {
         let doubt = self.doubt(core, found, newer_failed)?;
         let why_eager = match (&found.local, &doubt) {
             (Some(local), None) => match self.arrive(core, local)? {
@@ -225,14 +227,8 @@ impl Job {
             return Err(Error::Unfit { version, why });
         }
         self.read_region(&*store, image, at, buf).inspect_err(|error| {
-            let mut core = self.core();
-            if !core.settle_alone() {
-                return;
-            }
-            // It may have been pruned in the meantime, and then nothing leans on it.
-            let manifest = core.inventory().checkpoint(version).ok().cloned();
-            if let Some(manifest) = manifest.filter(|_| is_of_segment(error)) {
-                core.distrust(&manifest);
+            if is_of_segment(error) && Arc::ptr_eq(&store, &self.store) {
+                self.core().suspects.extend(segments_of(&manifest));
             }
         })
     }
@@ -280,23 +276,30 @@ pub(crate) fn unclaimed(core: &Core, rebuild: &Rebuild) -> Vec<String> {
     left.map(|region| region.name.clone()).collect()
 }
 
-/// Whether an older checkpoint may do better: no rank's failure is of a kind that going back would
-/// only hide.
-pub(crate) fn passable(team: &Team, error: &Error) -> Result<bool> {
-    if error.is_out_of_reach() {
-        return Ok(false);
-    }
-    let of_store = !matches!(error, Error::Device(_));
-    let own = of_store && matches!(error.kind(), Kind::Corrupt | Kind::Missing | Kind::Io);
-    let [all] = team.all_hold([own])?;
-    Ok(all)
+/// The failure, where something else may do better, such as an older checkpoint: no rank's failure
+/// is of a kind that going back would only hide.
+pub(crate) fn passable(team: &Collective, stop: Stop) -> Phase<Failed<Error>> {
+    let Stop::Failed(why) = stop else { return Err(stop) };
+    let of_store = !matches!(why.error(), Error::Device(_));
+    let kind = why.error().kind();
+    let own = of_store && matches!(kind, Kind::Corrupt | Kind::Missing | Kind::Io);
+    let [all] = *team.all_hold(Step("restart: passable"), [own])?;
+    if all { Ok(why) } else { Err(why.into()) }
+}
+
+fn only_local(inventory: &Inventory, version: Version) -> Result<Found> {
+    Ok(Found { local: Some(inventory.checkpoint(version)?.clone()), global: None })
 }
 
 /// All ranks must go back to one checkpoint.
-fn agree_on_version(core: &Core, version: Option<Version>) -> Result<()> {
-    let all = core.team.gather_all(Ok(version))?;
+fn agree_on_version(team: &Collective, version: Option<Version>) -> Phase<Option<Version>> {
+    let all = team.collect(Step("restart: version"), version)?;
+    Ok(all.map(common_version).decide()?.into_inner())
+}
+
+fn common_version(all: Vec<Option<Version>>) -> Result<Option<Version>> {
     match all.iter().position(|other| *other != all[0]) {
-        None => Ok(()),
+        None => Ok(all[0]),
         Some(rank) => {
             let name = |version: Option<Version>| {
                 version.map_or("the newest checkpoint".into(), |version| {
@@ -307,6 +310,11 @@ fn agree_on_version(core: &Core, version: Option<Version>) -> Result<()> {
             Err(Error::Disagree(format!("rank 0 restarts from {first}, rank {rank} from {other}")))
         }
     }
+}
+
+/// The segments of a checkpoint: which of them is damaged, the first failure does not tell.
+pub(crate) fn segments_of(manifest: &Manifest) -> impl Iterator<Item = SegmentId> {
+    manifest.segments.iter().map(|segment| segment.id)
 }
 
 /// A restart brings every rank back to its own image.

@@ -14,16 +14,16 @@
 
 use std::time::Duration;
 
+use standfast_comm::{Collective, Step};
 use standfast_format::SegmentId;
 use standfast_restart::Inventory;
 use standfast_store::Store;
 
 use crate::config::{Config, WhenFull};
-use crate::error::{Error, Result};
+use crate::error::{Error, Phase, Result};
 use crate::prune::Keep;
 use crate::ring;
 use crate::stores::Stores;
-use crate::team::Team;
 
 /// How often somebody who waits looks again.
 const LOOK: Duration = Duration::from_millis(100);
@@ -40,20 +40,21 @@ struct Lack {
 /// Makes room for a checkpoint of so many protected bytes of this rank; returns the segments that
 /// are gone.
 pub(crate) fn make(
-    team: &Team,
+    team: &Collective,
     store: &dyn Store,
     stores: &Stores,
     config: &Config,
     inventory: &mut Inventory,
     protected_bytes: u64,
-) -> Result<Vec<SegmentId>> {
+) -> Phase<Vec<SegmentId>> {
     let bound = config.local_bytes.0;
     let mut removed = Vec::new();
     if bound == 0 {
         return Ok(removed);
     }
-    let protected = team.gather_all(Ok(protected_bytes))?;
-    let mut spared = team.gather_all(Ok(ring::newest(store, inventory)))?;
+    let protected = team.collect(Step("room: protected"), protected_bytes)?;
+    let mut spared =
+        team.collect(Step("room: spared"), ring::newest(store, inventory))?.into_inner();
     loop {
         let mut kept = inventory.checkpoints.len();
         loop {
@@ -65,7 +66,7 @@ pub(crate) fn make(
                 2.. => kept -= 1,
                 _ if !spared.is_empty() => spared.clear(),
                 _ => {
-                    refuse(config, inventory, lack)?;
+                    team.agree(Step("room: refuse"), refuse(config, inventory, lack))?;
                     break;
                 }
             }
@@ -79,12 +80,12 @@ pub(crate) fn make(
 
 /// What the fullest store lacks; the same on all ranks.
 fn lack(
-    team: &Team,
+    team: &Collective,
     store: &dyn Store,
     stores: &Stores,
     protected: &[u64],
     bound: u64,
-) -> Result<Lack> {
+) -> Phase<Lack> {
     let own = stores.lead(|| {
         let used = store.list("")?.iter().map(|object| object.bytes).sum::<u64>();
         let ranks = protected.iter().enumerate().filter(|(rank, _)| stores.is_here(*rank));
@@ -92,8 +93,8 @@ fn lack(
         let need = pages.saturating_add(pages / METADATA_SHARE);
         Ok((used.saturating_add(need).saturating_sub(bound), used, need))
     });
-    let all = team.gather_all(own)?;
-    let fullest = all.into_iter().flatten().max().unwrap_or_default();
+    let all = team.gather(Step("room: lack"), own)?;
+    let fullest = all.into_inner().into_iter().flatten().max().unwrap_or_default();
     Ok(Lack { bytes: fullest.0, used: fullest.1, need: fullest.2 })
 }
 

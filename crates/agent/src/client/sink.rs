@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use standfast_commit::Order;
+use standfast_checkpoint::Order;
 use standfast_format::{AttemptId, Rank};
 use standfast_write::{Batch, Filled, Head, SealedSegment, SegmentSink, Unit, Unsealed};
 

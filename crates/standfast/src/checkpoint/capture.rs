@@ -12,6 +12,7 @@ use standfast_agent::StreamPlace;
 use standfast_capture::{
     Dirty, Mender, Mprotect, Region, Regions, Snapshots, Span, Tracker, Uffd, Watch,
 };
+use standfast_comm::{Agreed, Collective};
 use standfast_format::{Rank, SegmentId, SegmentIndex, SegmentRef, StoreHeader};
 use standfast_reduce::{Catalog, PageHasher, PageRef, Positions, Scanner};
 use standfast_restart::{Inventory, Rebuild};
@@ -24,7 +25,6 @@ use super::sharing::Sharing;
 use super::storing::Storing;
 use crate::config::{Capture, Config, Mode, Track, Write};
 use crate::error::Result;
-use crate::team::Team;
 
 /// Least room for hashes in the catalog, however little memory is protected.
 const CATALOG_BYTES_MIN: usize = 8 << 20;
@@ -81,7 +81,7 @@ impl Capturer {
         config: &Config,
         store: Arc<dyn Store>,
         header: &StoreHeader,
-        team: &Team,
+        team: &Collective,
     ) -> Self {
         let hasher = PageHasher::new(config.hash, &header.key);
         let page_bytes = config.page.0 as usize;
@@ -144,9 +144,8 @@ impl Capturer {
     }
 
     /// Stores pages again rather than referring to these segments.
-    pub(crate) fn distrust(&mut self, segments: impl Iterator<Item = SegmentId>) {
-        let segments: Vec<SegmentId> = segments.collect();
-        let segments = self.agency.with_streams(&segments);
+    pub(crate) fn distrust(&mut self, segments: &Agreed<Vec<SegmentId>>) {
+        let segments = self.agency.with_streams(segments);
         self.sharing.forget(&segments);
         self.distrusted.extend(segments);
         self.catalog.forget(|id| self.distrusted.contains(&id));
@@ -210,7 +209,7 @@ impl Capturer {
         &mut self,
         regions: &Regions,
         inventory: &Inventory,
-        team: &Team,
+        team: &Collective,
     ) -> Result<()> {
         if self.packer.is_none() && !self.has_agent() {
             self.packer = Some(self.start_packer());
@@ -262,8 +261,8 @@ impl Capturer {
 
     /// Enters the pages of earlier checkpoints, oldest first, so that the bound keeps the newest.
     /// Each rank enters those that it has written, and those of ranks that are no more are dealt
-    /// out. A segment that cannot be read is left out: its pages are stored again. Collective.
-    fn load_catalog(&mut self, inventory: &Inventory, team: &Team) -> Result<()> {
+    /// out. A segment that cannot be read is left out: its pages are stored again.
+    fn load_catalog(&mut self, inventory: &Inventory, team: &Collective) -> Result<()> {
         if std::mem::replace(&mut self.catalog_loaded, true) {
             return Ok(());
         }
@@ -280,7 +279,7 @@ impl Capturer {
         }
         let indexes: Vec<SegmentIndex> =
             own.iter().rev().filter_map(|segment| self.read_index(segment)).collect();
-        self.sharing.load(team.comm(), &indexes)?;
+        self.sharing.load(team.raw(), &indexes)?;
         for index in indexes {
             self.catalog.load_segment(index);
         }

@@ -26,6 +26,7 @@ use std::time::Instant;
 
 use standfast_agent::StreamPlace;
 use standfast_checkpoint::{Part, Published, Publisher, Unpublished, failpoint};
+use standfast_comm::{Collective, Fault, Step as At};
 use standfast_format::{
     Level, Reference, RegionImage, SegmentId, SegmentRef, Stats, Tally, Version,
 };
@@ -36,12 +37,11 @@ use super::draft::{Draft, Order};
 use super::pledged;
 use super::sink::Pending;
 use super::told::Told;
-use crate::error::{Error, Result};
+use crate::error::{Error, Phase, Result, Stop};
 use crate::progress::{Board, Progress};
 use crate::report::Report;
 use crate::ring::{self, Protection};
 use crate::stores::Stores;
-use crate::team::Team;
 
 /// What became of a checkpoint.
 pub(crate) struct Settled {
@@ -117,7 +117,12 @@ fn seal(unsealed: &mut Sealed, pending: standfast_write::Pending) {
 
 impl CommitSettings {
     /// What is left of a step. Collective unless it is settled.
-    pub(super) fn finish(&self, team: &Team, step: Step, inventory: &mut Inventory) -> Settled {
+    pub(super) fn finish(
+        &self,
+        team: &Collective,
+        step: Step,
+        inventory: &mut Inventory,
+    ) -> Settled {
         match step {
             Step::Settled(settled) => *settled,
             Step::Sealed(sealed) => self.conclude(team, *sealed, inventory),
@@ -130,7 +135,7 @@ impl CommitSettings {
         &self,
         work: Work,
         sequence: u64,
-        team: Option<&Team>,
+        team: Option<&Collective>,
         inventory: &mut Inventory,
     ) -> Step {
         let draft = match work.draft(team) {
@@ -176,8 +181,8 @@ impl CommitSettings {
         Step::Settled(Box::new(settled))
     }
 
-    /// Steps 2 to 5, and the news for whoever waits. Collective.
-    fn conclude(&self, team: &Team, sealed: Sealed, inventory: &mut Inventory) -> Settled {
+    /// Steps 2 to 5, and the news for whoever waits.
+    fn conclude(&self, team: &Collective, sealed: Sealed, inventory: &mut Inventory) -> Settled {
         let version = sealed.order.version;
         let begun = sealed.own.iter().chain(&sealed.foreign).copied().collect();
         let committing = AssertUnwindSafe(|| self.commit(team, sealed, inventory));
@@ -199,7 +204,7 @@ impl CommitSettings {
     /// there is a checkpoint all the same.
     fn protect(
         &self,
-        team: &Team,
+        team: &Collective,
         version: Version,
         inventory: &Inventory,
         notes: &mut Vec<String>,
@@ -218,7 +223,8 @@ impl CommitSettings {
             let (store, mut multiplier) = (&*self.publisher.store, self.multiplier.clone());
             ring::protect(team, store, &self.stores, topology, manifest, &mut multiplier)
         });
-        let encoded = catch_unwind(encoding).unwrap_or(Err(Error::Broken { what: "encoding" }));
+        let encoded = catch_unwind(encoding).map_err(|_| Error::Broken { what: "encoding" });
+        let encoded = encoded.and_then(|encoded| Ok(encoded?));
         notes.extend(self.multiplier.notes());
         match encoded {
             Ok(survives) => {
@@ -233,16 +239,17 @@ impl CommitSettings {
         }
     }
 
-    /// The news that a snapshot could not be taken in. Collective: the others have come to step 2.
-    fn fail(&self, team: &Team, version: Version, error: Error) -> Settled {
-        let told = team.gather_all::<(Vec<SegmentRef>, Vec<StreamPlace>)>(Err(error.clone()));
-        let error = told.err().unwrap_or(error);
+    /// The news that a snapshot could not be taken in. The others have come to step 2.
+    fn fail(&self, team: &Collective, version: Version, error: Error) -> Settled {
+        let own = Err::<(Vec<SegmentRef>, Vec<StreamPlace>), _>(error.clone());
+        let told = team.gather(At("commit: segments"), own);
+        let error = told.err().map_or(error, Error::from);
         self.settled(version, Vec::new(), Level::Local, Err(error))
     }
 
     fn commit(
         &self,
-        team: &Team,
+        team: &Collective,
         mut sealed: Sealed,
         inventory: &mut Inventory,
     ) -> Result<Committed> {
@@ -261,13 +268,13 @@ impl CommitSettings {
         };
         let segments = std::mem::replace(&mut sealed.segments, Ok(Vec::new()));
         let told = segments.map(|segments| (segments, pledged.unwrap_or_default()));
-        let told = team.gather_all(told).inspect_err(|error| {
+        let told = team.gather(At("commit: segments"), told).inspect_err(|stop| {
             // Ranks that cannot be asked may be dead; what all nodes have pledged counts then.
-            if !is_pledged || !matches!(error, Error::Comm(_)) {
+            if !is_pledged || matches!(stop, Stop::Failed(_)) {
                 discard();
             }
         })?;
-        let (segments, places): (Vec<_>, Vec<_>) = told.into_iter().unzip();
+        let (segments, places): (Vec<_>, Vec<_>) = told.into_inner().into_iter().unzip();
         let (segments, places) = (segments.concat(), places.concat());
         let placed = pledged::place(&mut sealed, &segments, &places);
 
@@ -289,11 +296,16 @@ impl CommitSettings {
         };
         let part = placed.and_then(|()| Ok(self.publisher.write_image(order, draft, &segments)?));
         let own_error = part.as_ref().err().cloned();
-        let parts = team.gather_first(part)?;
-        let written = parts.map(|parts| self.write_manifest(order, place, parts, inventory));
-        let (told, first_error) = written.unzip();
+        let parts = team.gather_first(At("commit: images"), part)?;
+        let mut first_error = None;
         // From here on a failure to talk leaves in doubt what the first rank did.
-        let told = team.tell(told.map(Ok))?;
+        let told = team.tell(At("commit: manifest"), || {
+            let parts = parts.unwrap_or_default();
+            let (told, error) = self.write_manifest(order, place, parts, inventory);
+            first_error = error;
+            Ok::<_, Error>(told)
+        });
+        let told = told?.into_inner();
         if !team.is_first() {
             told.take_in(inventory);
         }
@@ -302,8 +314,8 @@ impl CommitSettings {
             if !files_stay {
                 discard();
             }
-            let typed = own_error.or(first_error.flatten());
-            return Err(typed.unwrap_or_else(|| failure.into_error()));
+            let typed = own_error.or(first_error);
+            return Err(typed.unwrap_or_else(|| Error::of_other(failure)));
         }
         if !self.stores.are_one() {
             (removed, notes) = self.finish_others(team, version, replaced, inventory)?;
@@ -325,12 +337,13 @@ impl CommitSettings {
     /// Steps 4 and 5 where nodes have stores of their own.
     fn finish_others(
         &self,
-        team: &Team,
+        team: &Collective,
         version: Version,
         replaced: bool,
         inventory: &mut Inventory,
-    ) -> Result<(Vec<SegmentId>, Vec<String>)> {
-        let manifest = inventory.checkpoint(version)?;
+    ) -> Phase<(Vec<SegmentId>, Vec<String>)> {
+        let manifest = inventory.checkpoint(version).map_err(Error::from);
+        let manifest = team.agree(At("commit: others"), manifest)?;
         let notes = self.stores.spread(team, &*self.publisher.store, manifest)?;
         let mut keep = self.publisher.keep();
         if let Protection::On(_) = self.ring {

@@ -9,6 +9,7 @@
 use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
+use standfast_comm::Collective;
 use standfast_format::Version;
 use standfast_restart::Inventory;
 use standfast_sys::keep_signals_away;
@@ -17,7 +18,6 @@ use super::commit::{CommitSettings, Sealed, Settled};
 use super::draft::Draft;
 use crate::error::{Error, Result};
 use crate::stores::Stores;
-use crate::team::Team;
 
 /// What the thread hands back.
 pub(super) enum Step {
@@ -37,13 +37,13 @@ pub(crate) enum Work {
 }
 
 /// Makes a draft of a snapshot, together with the other ranks where a thread may talk to them.
-pub(crate) type TakeIn = Box<dyn FnOnce(Option<&Team>) -> Result<Draft> + Send>;
+pub(crate) type TakeIn = Box<dyn FnOnce(Option<&Collective>) -> Result<Draft> + Send>;
 
 impl Work {
     /// The draft, or which version has none, why, and whether the agent commits it.
     pub(super) fn draft(
         self,
-        team: Option<&Team>,
+        team: Option<&Collective>,
     ) -> std::result::Result<Draft, (Version, Error, bool)> {
         match self {
             Work::Draft(draft) => Ok(*draft),
@@ -64,7 +64,7 @@ pub(crate) struct Committer {
 
 impl Committer {
     /// `team`: the ranks, if a thread beside the program may talk to them.
-    pub(crate) fn start(settings: CommitSettings, team: Option<Team>) -> Self {
+    pub(crate) fn start(settings: CommitSettings, team: Option<Collective>) -> Self {
         let (drafts, queue) = bounded::<(Work, u64, Inventory)>(1);
         let (done, steps) = bounded(1);
         let own = settings.clone();
@@ -107,7 +107,7 @@ impl Committer {
 
     /// Waits for the outcome of the draft that was handed over. Collective where the thread may
     /// not talk to other ranks.
-    pub(crate) fn settle(&self, team: &Team) -> (Settled, Inventory) {
+    pub(crate) fn settle(&self, team: &Collective) -> (Settled, Inventory) {
         let (step, mut inventory) = self.steps.recv().expect("the committer answers every draft");
         (self.settings.finish(team, step, &mut inventory), inventory)
     }

@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 use standfast_agent::{HandOver, Link, Settled, StreamPlace};
 use standfast_checkpoint::{Moved, relocate};
+use standfast_comm::Collective;
 use standfast_format::{AttemptId, Image, SegmentId};
 
 use super::capture::Capturer;
@@ -30,7 +31,6 @@ use super::sink::{Pending, Stage, Ticket, Unplaced};
 use crate::config::Mode;
 use crate::error::{Error, Result};
 use crate::stores::Stores;
-use crate::team::Team;
 
 /// The agent's part of what capturing remembers.
 #[derive(Default)]
@@ -105,7 +105,7 @@ impl Capturer {
 
     /// Goes on without the agent: what refers to streams is forgotten and read back from the store
     /// by the next checkpoint. Every rank does it.
-    pub(crate) fn dismiss_agent(&mut self, team: &Team, why: &str) {
+    pub(crate) fn dismiss_agent(&mut self, team: &Collective, why: &str) {
         self.agency = Agency::default();
         self.catalog.clear();
         self.forget_positions();

@@ -6,7 +6,7 @@
 use std::convert::Infallible;
 use std::ops::Range;
 
-use standfast_comm::{Comm, Concurrency};
+use standfast_comm::{Collective, Comm, Concurrency};
 use standfast_format::{SegmentId, SegmentIndex};
 use standfast_reduce::{Catalog, Changed, Consume, Fetch, Fetched, Found, PageRef, Scanner};
 use standfast_share::{Exact, HomeIndex, Strategy, Threshold, TopK};
@@ -14,7 +14,6 @@ use standfast_share::{Exact, HomeIndex, Strategy, Threshold, TopK};
 use super::owners::Owners;
 use crate::config::{self, Config, Mode};
 use crate::error::Result;
-use crate::team::Team;
 
 /// Least room for one rank's part of the index over all ranks and checkpoints.
 const INDEX_BYTES_MIN: usize = 8 << 20;
@@ -37,7 +36,7 @@ pub(super) enum Sharing {
 }
 
 impl Sharing {
-    pub(super) fn new(config: &Config, team: &Team) -> Self {
+    pub(super) fn new(config: &Config, team: &Collective) -> Self {
         if team.size() == 1 || !config.mode.looks_around() {
             return Sharing::Off;
         }
@@ -57,8 +56,8 @@ impl Sharing {
     }
 
     /// Why pages can only be captured while the program is stopped, if that is so.
-    pub(super) fn needs_stop(&self, team: &Team) -> Option<&'static str> {
-        let beside = team.comm().concurrency() == Concurrency::AnyThread;
+    pub(super) fn needs_stop(&self, team: &Collective) -> Option<&'static str> {
+        let beside = team.concurrency() == Concurrency::AnyThread;
         (self.is_on() && !beside).then_some(
             "the ranks share pages, and only the program's own thread may talk to other ranks",
         )

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use standfast_capture::{Dirty, Region, Regions, Span};
+use standfast_comm::{Collective, Step};
 use standfast_reduce::{Consume, Positions, Target};
 use standfast_restart::Inventory;
 
@@ -16,7 +17,6 @@ use super::draft::{Draft, GivenUp, Order, Taken, elapsed_ns};
 use super::storing::expected_bytes;
 use crate::config::Mode;
 use crate::error::Result;
-use crate::team::Team;
 
 /// What a call has captured.
 pub(crate) enum Captured {
@@ -27,7 +27,7 @@ pub(crate) enum Captured {
 }
 
 impl Capturer {
-    /// Captures all regions. Collective.
+    /// Captures all regions.
     ///
     /// # Safety
     /// The memory of every region is mapped, and nobody writes to it until this returns.
@@ -36,7 +36,7 @@ impl Capturer {
         regions: &Regions,
         order: Order,
         inventory: &Inventory,
-        team: &Team,
+        team: &Collective,
         device: Option<&SharedDevice>,
     ) -> Result<Captured> {
         let started = Instant::now();
@@ -60,7 +60,7 @@ impl Capturer {
             Ok(taken) => taken.own.iter().chain(&taken.foreign).copied().collect(),
             Err(given_up) => given_up.begun.clone(),
         };
-        let taken = team.agree(taken.map_err(|given_up| given_up.error));
+        let taken = team.agree(Step("capture"), taken.map_err(|given_up| given_up.error));
         let taken = taken.inspect_err(|_| self.forget_attempt(&begun))?;
         // Ranks that share pages have agreed on them; some may still be on the device.
         let later = alone || !taken.reserved.is_empty();

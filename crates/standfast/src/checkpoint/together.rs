@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
+use standfast_comm::Collective;
 use standfast_format::SegmentId;
 use standfast_reduce::{Changed, Consume, PageRef, Positions};
 use standfast_share::{Assignment, Fate, Place, Places};
@@ -16,7 +17,6 @@ use super::draft::{GivenUp, Taken, elapsed_ns};
 use super::share::{stage_whole, store_from_device};
 use super::sharing::{Candidates, Gathering};
 use super::stop::{elsewhere, targets};
-use crate::team::Team;
 
 /// Where this rank has put what it stores, by candidate.
 pub(super) type OwnPlaces = Vec<Option<Place>>;
@@ -31,7 +31,7 @@ impl Capturer {
         &mut self,
         staging: Staging<'_>,
         positions: &mut [Positions],
-        team: &Team,
+        team: &Collective,
     ) -> std::result::Result<Taken, GivenUp> {
         let regions = staging.regions;
         let mut clock = Instant::now();
@@ -51,7 +51,7 @@ impl Capturer {
         let scan_ns = lap();
         let strategy = self.sharing.strategy();
         let assignment =
-            strategy.assign(team.comm(), candidates.hashes()).map_err(GivenUp::early)?;
+            strategy.assign(team.raw(), candidates.hashes()).map_err(GivenUp::early)?;
         let assign_ns = lap();
         // SAFETY: the caller vouches for the memory.
         let stored = unsafe { self.store_own(staging, &candidates, &assignment) };
@@ -69,7 +69,7 @@ impl Capturer {
     /// of this rank's part.
     pub(super) fn refer_together(
         &mut self,
-        team: &Team,
+        team: &Collective,
         positions: &mut [Positions],
         (candidates, assignment): (&Candidates, &Assignment),
         stored: std::result::Result<(Taken, OwnPlaces), GivenUp>,
@@ -82,7 +82,7 @@ impl Capturer {
         let nowhere = Place { segment: 0, slot: 0 };
         let place =
             |candidate: u32| places.get(candidate as usize).copied().flatten().unwrap_or(nowhere);
-        let located = self.sharing.strategy().locate(team.comm(), assignment, &begun, &place);
+        let located = self.sharing.strategy().locate(team.raw(), assignment, &begun, &place);
         let located =
             located.map_err(|error| GivenUp { error: error.into(), begun: begun.clone() })?;
         let (taken, places) = stored?;

@@ -1,10 +1,10 @@
 //! What the first rank tells the others about a checkpoint and about what the store holds now.
 
-use standfast_format::{Manifest, Rank, SegmentId};
+use standfast_comm::Failure;
+use standfast_format::{Manifest, SegmentId};
 use standfast_restart::{Damaged, Inventory};
 
 use crate::error::Error;
-use crate::team::Failure;
 
 /// The checkpoints of a store, on their way to other ranks.
 #[derive(serde::Serialize, serde::Deserialize)]
@@ -68,7 +68,7 @@ pub(crate) struct Told {
 impl Told {
     pub(crate) fn failed(error: &Error, files_stay: bool, inventory: &Inventory) -> Self {
         Self {
-            outcome: Err(Failure::of(Rank(0), error)),
+            outcome: Err(Failure::of(0, error)),
             files_stay,
             removed: Vec::new(),
             notes: Vec::new(),

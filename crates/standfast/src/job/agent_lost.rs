@@ -6,6 +6,7 @@
 //! little, and drains that wait for one do not wait for the job's end.
 
 use standfast_checkpoint::refresh;
+use standfast_comm::Step;
 use standfast_format::Version;
 
 use super::Job;
@@ -14,7 +15,7 @@ use super::take::agree_on_attempt;
 use crate::agent;
 use crate::checkpoint::draft::Order;
 use crate::checkpoint::told::Holdings;
-use crate::error::{Error, Result};
+use crate::error::{Error, Phase};
 use crate::stores;
 
 /// When a job that has lost its agent looks for one again. The same on all ranks.
@@ -45,8 +46,8 @@ impl Search {
 }
 
 impl Job {
-    /// Finds an agent anew, where one was lost before this checkpoint. Collective.
-    pub(super) fn find_agent_again(&self, core: &mut Core) -> Result<()> {
+    /// Finds an agent anew, where one was lost before this checkpoint.
+    pub(super) fn find_agent_again(&self, core: &mut Core) -> Phase<()> {
         if !core.search.as_mut().is_some_and(Search::is_due) {
             return Ok(());
         }
@@ -67,49 +68,49 @@ impl Job {
 
 impl Core {
     /// Whether a capture that failed on all ranks did so where one has lost its agent: without
-    /// agents it may succeed, and memory is still as it was. Collective.
-    pub(super) fn agent_is_gone(&mut self, error: &Error) -> Result<bool> {
+    /// agents it may succeed, and memory is still as it was.
+    pub(super) fn agent_is_gone(&mut self, error: &Error) -> Phase<bool> {
         if error.is_out_of_reach() {
             return Ok(false);
         }
         let has_agent = self.capturer().agent_lost().is_none();
-        let [all_have] = self.team.all_hold([has_agent])?;
+        let [all_have] = *self.team.all_hold(Step("agent: lost"), [has_agent])?;
         Ok(!all_have)
     }
 
     /// Goes on without the agent, and orders anew: the store may hold more than this rank knew.
-    /// Collective.
     pub(super) fn order_without_agent(
         &mut self,
         version: Option<Version>,
         lost: Option<Error>,
-    ) -> Result<Order> {
+    ) -> Phase<Order> {
         self.dismiss_agent(lost)?;
         let wanted = self.choose(version);
         Ok(agree_on_attempt(&self.team, wanted, false)?.0)
     }
 
-    /// Goes on without the agent, which this or another rank has lost. Collective.
-    fn dismiss_agent(&mut self, lost: Option<Error>) -> Result<()> {
+    /// Goes on without the agent, which this or another rank has lost.
+    fn dismiss_agent(&mut self, lost: Option<Error>) -> Phase<()> {
         let inventory = self.inventory.as_mut().expect("settled");
         // What the agent did last, the store knows, and the first rank asks for all.
-        let first = self.team.is_first().then(|| {
+        let held = self.team.tell(Step("agent: holdings"), || {
             refresh(&*self.store, inventory);
-            Ok(Holdings::of(inventory))
+            Ok::<_, Error>(Holdings::of(inventory))
         });
-        self.team.tell(first)?.take_in(inventory);
+        held?.take_in(inventory);
         let why = lost.map_or_else(|| "another rank has lost it".into(), |lost| lost.to_string());
         let capturer = self.capturer.as_mut().expect("settled");
         capturer.dismiss_agent(&self.team, &why);
         self.search = Some(Search::new());
         // No agent writes for this job any more, once all ranks have left theirs.
-        self.team.agree(Ok(()))?;
+        self.team.meet(Step("agent: left"))?;
         let cleaned = self.committer.stores().lead(|| {
             let _ = self.store.discard_unsealed();
             stores::discard_orphans(&*self.store, inventory)
         });
         // What stays goes with the next opening.
-        self.team.agree(cleaned.map(drop).or(Ok(())))
+        drop(cleaned);
+        Ok(self.team.meet(Step("agent: left-overs"))?)
     }
 }
 

@@ -11,8 +11,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use standfast_capture::{Memory, Region, Regions};
-use standfast_comm::Concurrency;
-use standfast_format::{Manifest, SegmentId};
+use standfast_comm::{Collective, Concurrency, Step};
+use standfast_format::SegmentId;
 use standfast_restart::{Inventory, Rebuild};
 use standfast_store::Store;
 
@@ -22,12 +22,11 @@ use crate::checkpoint::commit::Committed;
 use crate::checkpoint::committer::Committer;
 use crate::checkpoint::device::{SharedDevice, lock_device};
 use crate::checkpoint::snapshot::UnderWay;
-use crate::error::Result;
+use crate::error::{Phase, Result};
 use crate::global::Floor;
 use crate::lazy::Lazy;
 use crate::protected::Cell;
 use crate::report::Report;
-use crate::team::Team;
 
 /// How many reports of this process are kept.
 const REPORTS: usize = 64;
@@ -37,7 +36,7 @@ pub(crate) struct Core {
     pub(crate) regions: Regions,
     /// Memory that safe code may be using: asked before it is read or filled.
     pub(crate) cells: Vec<(String, Arc<dyn Cell>)>,
-    pub(crate) team: Team,
+    pub(crate) team: Collective,
     pub(super) store: Arc<dyn Store>,
     /// The device on which regions lie, once there is one.
     pub(crate) device: Option<SharedDevice>,
@@ -54,6 +53,9 @@ pub(crate) struct Core {
     pub(crate) allocations: Vec<(String, Memory, usize)>,
     /// `None` while a draft is being committed: it travels with the draft.
     pub(super) inventory: Option<Inventory>,
+    /// Segments that this rank alone could not read. The others are told before the next
+    /// checkpoint, which must not lean on them.
+    pub(crate) suspects: Vec<SegmentId>,
     /// What levels beyond the stores of the nodes have seen.
     pub(crate) floor: Floor,
     pub(super) reports: Vec<Report>,
@@ -131,15 +133,16 @@ impl Core {
         }
     }
 
-    /// Takes in that a checkpoint could not be read back: later ones must not lean on what is
-    /// damaged. Which of its segments that is, the first failure does not tell.
-    pub(crate) fn distrust(&mut self, manifest: &Manifest) {
-        self.capturer().distrust(manifest.segments.iter().map(|segment| segment.id));
-    }
-
-    /// Takes in that no node has these segments: later checkpoints must not lean on them.
-    pub(crate) fn distrust_segments(&mut self, segments: impl Iterator<Item = SegmentId>) {
-        self.capturer().distrust(segments);
+    /// Later checkpoints lean neither on these segments nor on what any rank suspects.
+    pub(crate) fn distrust(&mut self, segments: impl Iterator<Item = SegmentId>) -> Phase<()> {
+        let mut own = std::mem::take(&mut self.suspects);
+        own.extend(segments);
+        let all = self.team.collect(Step("distrust"), own)?;
+        let all = all.map(|all| all.concat());
+        if !all.is_empty() {
+            self.capturer().distrust(&all);
+        }
+        Ok(())
     }
 
     /// Remembers what a restart has put into memory.
@@ -169,7 +172,7 @@ impl Core {
 
     /// Whether a checkpoint is finished inside of the program's calls only.
     pub(super) fn finishes_in_calls(&self) -> bool {
-        self.team.size() > 1 && self.team.comm().concurrency() == Concurrency::CallerOnly
+        self.team.size() > 1 && self.team.concurrency() == Concurrency::CallerOnly
     }
 
     /// Settles if this rank can do that by itself; false if all ranks must come together for it.

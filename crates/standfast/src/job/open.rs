@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use standfast_capture::{Regions, Requests};
 use standfast_checkpoint::Publisher;
-use standfast_comm::{Comm, Concurrency};
+use standfast_comm::{Collective, Comm, Step};
 use standfast_store::Store;
 
 use super::Job;
@@ -18,14 +18,13 @@ use crate::checkpoint::capture::Capturer;
 use crate::checkpoint::commit::CommitSettings;
 use crate::checkpoint::committer::Committer;
 use crate::config::{Loaded, key};
-use crate::error::{Error, Result};
+use crate::error::{Error, Phase, Result};
 use crate::global::{self, Floor};
 use crate::interval::Pace;
 use crate::location;
 use crate::progress::Board;
 use crate::ring;
 use crate::stores;
-use crate::team::Team;
 
 /// Settings that shape what ranks write together, and in which calls they talk.
 const COMMON_SETTINGS: [&str; 15] = [
@@ -59,7 +58,7 @@ impl Job {
         let config = &loaded.config;
         config.check().map_err(Error::Config)?;
         let store = location::open_job(config)?;
-        Self::open_team(loaded, store, Team::solo(), true)
+        Ok(Self::open_ranks(loaded, store, Collective::solo(), true)?)
     }
 
     /// Opens (or makes) the store of a job of several ranks. Every rank calls it with the same
@@ -71,38 +70,31 @@ impl Job {
     /// unless the communicator may be used by any thread, [`Job::wait`], [`Job::list`] and
     /// [`Job::report`]. Where one rank fails, all fail.
     pub fn open_comm(loaded: Loaded, comm: &dyn Comm) -> Result<Self> {
-        let team = Team::new(comm.duplicate()?);
-        let checked = loaded.config.check().map_err(Error::Config);
-        team.agree(checked)?;
-        agree_on_settings(&team, &loaded)?;
-        let config = &loaded.config;
-        // The first rank makes the place, the others find it.
-        let first = team.is_first().then(|| location::open_job(config));
-        let made = first.as_ref().map(|made| made.as_ref().map(|_| ()).map_err(Clone::clone));
-        team.tell(made)?;
-        let store = match first {
-            Some(made) => made,
-            None => location::open_job(config),
-        };
-        let store = team.agree(store)?;
-        Self::open_team(loaded, store, team, true)
+        let team = Collective::new(comm.duplicate()?);
+        let store = open_place(&team, &loaded)?;
+        Ok(Self::open_ranks(loaded, store, team, true)?)
     }
 
     /// As [`Job::open_comm`], each rank with its own access to a store: one for all, or one for
     /// each node.
     pub fn open_store_comm(loaded: Loaded, store: Arc<dyn Store>, comm: &dyn Comm) -> Result<Self> {
-        let team = Team::new(comm.duplicate()?);
+        let team = Collective::new(comm.duplicate()?);
         agree_on_settings(&team, &loaded)?;
-        Self::open_team(loaded, store, team, false)
+        Ok(Self::open_ranks(loaded, store, team, false)?)
     }
 
     /// Opens a job on a store of the caller's making.
     pub fn open_store(loaded: Loaded, store: Arc<dyn Store>) -> Result<Self> {
-        Self::open_team(loaded, store, Team::solo(), false)
+        Ok(Self::open_ranks(loaded, store, Collective::solo(), false)?)
     }
 
     /// `located`: whether the store is the configured one, which an agent can open too.
-    fn open_team(loaded: Loaded, store: Arc<dyn Store>, team: Team, located: bool) -> Result<Self> {
+    fn open_ranks(
+        loaded: Loaded,
+        store: Arc<dyn Store>,
+        team: Collective,
+        located: bool,
+    ) -> Phase<Self> {
         let config = &loaded.config;
         if located {
             agent::flush(config, &*store);
@@ -120,7 +112,7 @@ impl Job {
             node: location::node(config),
             every: if config.global.is_empty() { config.keep_every } else { 0 },
         };
-        let ring = team.agree(ring::protection(&team, config, &stores))?;
+        let ring = ring::protection(&team, config, &stores)?;
         let multiplier = ring::Multiplier::new(config.ring_arithmetic);
         let settings = CommitSettings {
             publisher,
@@ -137,11 +129,7 @@ impl Job {
                 Err(None) => {}
             }
         }
-        let background = match team.comm().concurrency() {
-            _ if team.size() == 1 => Some(Team::solo()),
-            Concurrency::AnyThread => Some(team.duplicate()?),
-            Concurrency::CallerOnly => None,
-        };
+        let background = team.beside()?;
         let mut floor = Floor::default();
         if inventory.checkpoints.is_empty() {
             floor.raise(&global::ask(&team, config, &header, true)?.checkpoints);
@@ -159,6 +147,7 @@ impl Job {
             team,
             store: Arc::clone(&store),
             inventory: Some(inventory),
+            suspects: Vec::new(),
             floor,
             reports: Vec::new(),
         };
@@ -184,17 +173,33 @@ impl Job {
     }
 }
 
+/// The configured store: the first rank makes the place, the others find it.
+fn open_place(team: &Collective, loaded: &Loaded) -> Phase<Arc<dyn Store>> {
+    let config = &loaded.config;
+    team.agree(Step("open: check"), config.check().map_err(Error::Config))?;
+    agree_on_settings(team, loaded)?;
+    let mut made = None;
+    team.tell(Step("open: place"), || {
+        made = Some(location::open_job(config)?);
+        Ok::<_, Error>(())
+    })?;
+    let store = made.map_or_else(|| location::open_job(config), Ok);
+    team.agree(Step("open: store"), store)
+}
+
 /// All ranks must open the job with the same settings, where they shape what is common.
-fn agree_on_settings(team: &Team, loaded: &Loaded) -> Result<()> {
+fn agree_on_settings(team: &Collective, loaded: &Loaded) -> Phase<()> {
     let show = |name: &str| key(name).map(|key| (key.show)(&loaded.config)).unwrap_or_default();
     let own: Vec<String> = COMMON_SETTINGS.iter().map(|name| show(name)).collect();
-    let first = team.tell(team.is_first().then(|| Ok(own.clone())))?;
-    let differing = COMMON_SETTINGS.iter().zip(own.iter().zip(&first)).find(|(_, (a, b))| a != b);
-    team.agree(match differing {
+    let first = team.tell(Step("open: settings"), || Ok::<_, Error>(own.clone()))?;
+    let differing =
+        COMMON_SETTINGS.iter().zip(own.iter().zip(first.iter())).find(|(_, (a, b))| a != b);
+    let same = match differing {
         None => Ok(()),
         Some((name, (own, first))) => Err(Error::Disagree(format!(
             "{name} is {first:?} on rank 0 and {own:?} on rank {}",
             team.rank()
         ))),
-    })
+    };
+    team.agree(Step("open: same settings"), same)
 }

@@ -5,6 +5,7 @@
 //!
 //! Why in this order: what can be refused is refused before memory is touched, by all ranks alike.
 
+use standfast_comm::{Collective, Step};
 use standfast_format::{AttemptId, Level, Version};
 
 use super::Job;
@@ -14,11 +15,10 @@ use crate::checkpoint::committer::Work;
 use crate::checkpoint::draft::{Draft, Order};
 use crate::checkpoint::snapshot::UnderWay;
 use crate::checkpoint::stop::Captured;
-use crate::error::{Error, Result};
+use crate::error::{Error, Phase, Result};
 use crate::identity;
 use crate::progress::{Board, Progress};
 use crate::room;
-use crate::team::Team;
 
 impl Job {
     /// Takes a checkpoint and notes how long the program was held up.
@@ -66,6 +66,7 @@ impl Core {
         if agent_lost {
             order = self.order_without_agent(version, lost)?;
         }
+        self.distrust(std::iter::empty())?;
         self.make_room()?;
         let work = match self.capture(order) {
             Err(error) if self.agent_is_gone(&error)? => {
@@ -83,7 +84,7 @@ impl Core {
         Ok(version)
     }
 
-    /// Captures all regions. Collective.
+    /// Captures all regions.
     fn capture(&mut self, order: Order) -> Result<Work> {
         let inventory = self.inventory.as_ref().expect("settled");
         let capturer = self.capturer.as_mut().expect("settled");
@@ -109,7 +110,7 @@ impl Core {
     fn take_in_behind(
         &mut self,
         order: Order,
-        take_in: impl FnOnce(&mut Capturer, Option<&Team>) -> Result<Draft> + Send + 'static,
+        take_in: impl FnOnce(&mut Capturer, Option<&Collective>) -> Result<Draft> + Send + 'static,
     ) -> Work {
         let capturer = self.capturer.take().expect("settled");
         let (work, under_way) = UnderWay::start(order, capturer, take_in);
@@ -126,8 +127,8 @@ impl Core {
         if version.0 == 0 { Err(Error::VersionZero) } else { Ok((version, sequence)) }
     }
 
-    /// Lets old checkpoints go where the next one may not fit beside them. Collective.
-    fn make_room(&mut self) -> Result<()> {
+    /// Lets old checkpoints go where the next one may not fit beside them.
+    fn make_room(&mut self) -> Phase<()> {
         let inventory = self.inventory.as_mut().expect("settled");
         let capturer = self.capturer.as_mut().expect("settled");
         let (stores, bytes) = (self.committer.stores(), self.regions.bytes());
@@ -143,15 +144,19 @@ impl Core {
 /// All ranks must ask for one version; the first one's attempt and clock count. Also tells whether
 /// any rank has lost the agent; versions may then differ, for ranks know different things.
 pub(super) fn agree_on_attempt(
-    team: &Team,
+    team: &Collective,
     wanted: Result<(Version, u64)>,
     agent_lost: bool,
-) -> Result<(Order, bool)> {
+) -> Phase<(Order, bool)> {
     let own = wanted.and_then(|(version, sequence)| {
         let attempt = AttemptId(identity::bytes()?);
         Ok((Order { version, attempt, taken_ns: identity::now_ns(), sequence }, agent_lost))
     });
-    let all = team.gather_all(own)?;
+    let all = team.gather(Step("checkpoint: order"), own)?;
+    Ok(all.map(common_order).decide()?.into_inner())
+}
+
+fn common_order(all: Vec<(Order, bool)>) -> Result<(Order, bool)> {
     let agent_lost = all.iter().any(|(_, lost)| *lost);
     let versions: Vec<Version> = all.iter().map(|(order, _)| order.version).collect();
     match versions.iter().position(|version| *version != versions[0]) {

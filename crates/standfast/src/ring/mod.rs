@@ -14,7 +14,6 @@
 //! Invariants:
 //! - A record is written after all shards are durable, so a record means that all were.
 //! - Encoding and rebuilding change nothing that a manifest names.
-//! - What jobs call is collective; what people look at ([`survey`]) is not.
 
 mod files;
 mod look;
@@ -24,17 +23,16 @@ mod pieces;
 use std::sync::Arc;
 
 use standfast_checkpoint::failpoint;
-use standfast_comm::collective;
+use standfast_comm::{Collective, Step};
 use standfast_format::{Manifest, StoreHeader, name};
 use standfast_ring::topology::{Piece, TOPOLOGY_BYTES_MAX, discover};
 use standfast_ring::{Holding, Means, Recovery, Shape, Stamp, encode_with, recover_with};
 use standfast_store::Store;
 
 use crate::config::{Config, Ring};
-use crate::error::{Error, Result};
+use crate::error::{Error, Phase, Result};
 use crate::location;
 use crate::stores::Stores;
-use crate::team::Team;
 use pieces::Pieces;
 
 pub(crate) use look::newest;
@@ -73,7 +71,7 @@ pub(crate) enum Protection {
 }
 
 /// Groups the nodes of a job, where that is wanted and possible.
-pub(crate) fn protection(team: &Team, config: &Config, stores: &Stores) -> Result<Protection> {
+pub(crate) fn protection(team: &Collective, config: &Config, stores: &Stores) -> Phase<Protection> {
     if config.ring == Ring::Off {
         return Ok(Protection::Off);
     }
@@ -82,16 +80,19 @@ pub(crate) fn protection(team: &Team, config: &Config, stores: &Stores) -> Resul
             "all ranks share one store; a store for each node has {node} in its place",
         ));
     }
-    let nodes = discover(team.comm(), &location::node(config))?;
-    let members = match config.ring_group {
-        0 => standfast_model::ring::usual_group(nodes.names.len() as u64) as usize,
-        members => members,
+    let topology = || {
+        let nodes = discover(team.raw(), &location::node(config))?;
+        let members = match config.ring_group {
+            0 => standfast_model::ring::usual_group(nodes.names.len() as u64) as usize,
+            members => members,
+        };
+        let shape = match config.ring_shards {
+            0 => Shape::full(members),
+            shards => Shape::new(members, shards.min(members)),
+        };
+        Ok::<_, Error>(Topology::of_job(nodes, shape)?)
     };
-    let shape = match config.ring_shards {
-        0 => Shape::full(members),
-        shards => Shape::new(members, shards.min(members)),
-    };
-    let topology = Topology::of_job(nodes, shape)?;
+    let topology = team.agree(Step("ring: topology"), topology())?;
     match topology.nodes() {
         1 => Ok(Protection::Unable("all ranks are on one node, and the ring needs a second one")),
         _ => Ok(Protection::On(Arc::new(topology))),
@@ -104,13 +105,13 @@ fn stamp(manifest: &Manifest) -> Stamp {
 
 /// Brings a committed checkpoint to level ring; what it survives then, in words.
 pub(crate) fn protect(
-    team: &Team,
+    team: &Collective,
     store: &dyn Store,
     stores: &Stores,
     topology: &Topology,
     manifest: &Manifest,
     multiplier: &mut Multiplier,
-) -> Result<String> {
+) -> Phase<String> {
     let shards = fitting_shards(team, store, stores, topology, manifest)?;
     let fewer = shards < topology.shape().m;
     let topology = &topology.with_shards(shards);
@@ -120,12 +121,12 @@ pub(crate) fn protect(
     let options = multiplier.options();
     let pieces = || Pieces::new(store, manifest, topology);
     let mut means = Means { source: &mut pieces(), sink: &mut pieces(), arithmetic: multiplier };
-    let encoded = encode_with(team.comm(), topology, stamp(manifest), bytes, options, &mut means);
-    agreed(team, encoded.map(drop))?;
+    let encoded = encode_with(team.raw(), topology, stamp(manifest), bytes, options, &mut means);
+    team.agree(Step("ring: shards"), encoded.map_err(Error::from))?;
     failpoint::pass("ring.before_record");
     let object = name::ring(manifest.version, manifest.attempt);
     let recorded = stores.lead(|| Ok(store.put(&object, &topology.encode())?));
-    team.agree(recorded)?;
+    team.agree(Step("ring: record"), recorded)?;
     let why = if fewer {
         format!(", for no more than {shards} shards fit on the disks")
     } else {
@@ -136,12 +137,12 @@ pub(crate) fn protect(
 
 /// How many shards a group can have, so that every node's disk takes what it shall keep.
 fn fitting_shards(
-    team: &Team,
+    team: &Collective,
     store: &dyn Store,
     stores: &Stores,
     topology: &Topology,
     manifest: &Manifest,
-) -> Result<usize> {
+) -> Phase<usize> {
     let wanted = topology.shape().m;
     let fitting = stores.lead(|| {
         let Some(free) = store.free_bytes()? else { return Ok(wanted) };
@@ -150,8 +151,8 @@ fn fitting_shards(
         // With none that fits the attempt fails where the space ends, and says so.
         Ok((1..=wanted).rev().find(fits).unwrap_or(1))
     });
-    let fitting = team.agree(fitting)?.unwrap_or(wanted);
-    Ok(collective::all_min(team.comm(), fitting as u64)? as usize)
+    let fitting = team.gather(Step("ring: space"), fitting)?.into_inner();
+    Ok(fitting.into_iter().flatten().min().unwrap_or(wanted))
 }
 
 /// Bytes of the shards that some ranks would keep with `m` shards a group.
@@ -168,24 +169,24 @@ fn kept_bytes(topology: &Topology, manifest: &Manifest, ranks: &[usize], m: usiz
 
 /// Makes again what the groups of a checkpoint have lost, if it has reached level ring.
 pub(crate) fn rebuild(
-    team: &Team,
+    team: &Collective,
     store: &dyn Store,
     stores: &Stores,
     manifest: &Manifest,
     multiplier: &mut Multiplier,
-) -> Result<Rebuilt> {
+) -> Phase<Rebuilt> {
     rebuild_all_but(team, store, stores, manifest, multiplier, |_| None)
 }
 
 /// The same after every rank has looked into its files: what is damaged is as good as lost.
 pub(crate) fn mend(
-    team: &Team,
+    team: &Collective,
     store: &dyn Store,
     stores: &Stores,
     manifest: &Manifest,
     header: &StoreHeader,
     multiplier: &mut Multiplier,
-) -> Result<Rebuilt> {
+) -> Phase<Rebuilt> {
     rebuild_all_but(team, store, stores, manifest, multiplier, |rank| {
         files::damage(store, header, manifest, rank)
     })
@@ -193,29 +194,35 @@ pub(crate) fn mend(
 
 /// `damage`: what is wrong with the member of a rank that is there.
 fn rebuild_all_but(
-    team: &Team,
+    team: &Collective,
     store: &dyn Store,
     stores: &Stores,
     manifest: &Manifest,
     multiplier: &mut Multiplier,
     damage: impl Fn(usize) -> Option<Unusable>,
-) -> Result<Rebuilt> {
+) -> Phase<Rebuilt> {
     if stores.are_one() {
         return Ok(Rebuilt::default());
     }
     let object = name::ring(manifest.version, manifest.attempt);
     let own = stores.lead(|| read_record(store, &object));
-    let records = team.gather_all(own)?;
-    let Some(record) = records.iter().flatten().flatten().next() else {
+    let records = team.gather(Step("ring: records"), own)?;
+    let record = records.map(|all| all.into_iter().flatten().flatten().next());
+    let topology = record.clone().map(|record| {
+        record.map(|record| Topology::decode(&record)).transpose().map_err(Error::from)
+    });
+    let (Some(record), Some(topology)) = (record.into_inner(), topology.decide()?.into_inner())
+    else {
         return Ok(Rebuilt::default());
     };
-    let topology = Topology::decode(record)?;
     // Another number of ranks reads region by region; nobody takes anybody's place.
     if topology.ranks() != team.size() || manifest.ranks as usize != team.size() {
         return Ok(Rebuilt::default());
     }
-    let mut found =
-        team.agree(holding(store, |rank| stores.answers_for(rank), &topology, manifest))?;
+    let mut found = team.agree(
+        Step("ring: holding"),
+        holding(store, |rank| stores.answers_for(rank), &topology, manifest),
+    )?;
     let Found { holding, unusable } = &mut found;
     holding.members.retain(|(rank, _)| {
         let damage = damage(*rank);
@@ -229,17 +236,18 @@ fn rebuild_all_but(
     let pieces = || Pieces::new(store, manifest, &topology);
     let mut means = Means { source: &mut pieces(), sink: &mut pieces(), arithmetic: multiplier };
     failpoint::pass("ring.before_rebuild");
-    let recovered = recover_with(team.comm(), recovery, &found.holding, &mut means);
-    let made = agreed(team, recovered.map(|recovered| recovered.made.len()))?;
+    let recovered = recover_with(team.raw(), recovery, &found.holding, &mut means);
+    let made = recovered.map(|recovered| recovered.made.len()).map_err(Error::from);
+    let made = team.agree(Step("ring: rebuilt"), made)?;
     let unusable: Vec<String> = found.unusable.iter().map(Unusable::to_string).collect();
-    let all = team.gather_all(Ok((made, unusable)))?;
+    let all = team.collect(Step("ring: made"), (made, unusable))?;
     failpoint::pass("ring.before_record");
     let recorded = stores.lead(|| match read_record(store, &object)? {
         Some(_) => Ok(()),
-        None => Ok(store.put(&object, record)?),
+        None => Ok(store.put(&object, &record)?),
     });
-    team.agree(recorded)?;
-    let (made, unusable): (Vec<usize>, Vec<Vec<String>>) = all.into_iter().unzip();
+    team.agree(Step("ring: record again"), recorded)?;
+    let (made, unusable): (Vec<usize>, Vec<Vec<String>>) = all.into_inner().into_iter().unzip();
     Ok(Rebuilt { pieces: made.into_iter().sum(), unusable: unusable.concat() })
 }
 
@@ -249,15 +257,6 @@ fn read_record(store: &dyn Store, object: &str) -> Result<Option<Vec<u8>>> {
         Ok(bytes) => Ok(Topology::decode(&bytes).is_ok().then_some(bytes)),
         Err(error) if error.kind() == standfast_format::Kind::Missing => Ok(None),
         Err(error) => Err(error.into()),
-    }
-}
-
-/// This rank's outcome, if all ranks succeeded. With ranks that cannot be reached nothing can be
-/// agreed: whoever finds that out goes, so that those who wait for it find it out, too.
-fn agreed<T>(team: &Team, own: standfast_ring::Result<T>) -> Result<T> {
-    match own {
-        Err(standfast_ring::Error::Comm(error)) => Err(error.into()),
-        own => team.agree(own.map_err(Error::from)),
     }
 }
 

@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 
+use standfast_comm::{Collective, Step};
 use standfast_format::{Image, Manifest, Rank, SegmentId, SegmentRef, name};
 use standfast_restart::{decode_image, read_image};
 use standfast_store::Store;
 
 use super::Stores;
-use crate::error::{Error, Result};
+use crate::error::{Error, Phase, Result};
 use crate::sources::Held;
-use crate::team::Team;
 
 /// Which stores have what a checkpoint names.
 pub(crate) struct Holders<'a> {
@@ -23,18 +23,18 @@ impl Stores {
     /// it matters (`look`): whoever opens what is missing will find out.
     pub(crate) fn holders(
         &self,
-        team: &Team,
+        team: &Collective,
         store: &dyn Store,
         manifest: &Manifest,
         look: bool,
-    ) -> Result<Holders<'_>> {
+    ) -> Phase<Holders<'_>> {
         let mut holders =
             Holders { stores: self, segments: HashMap::new(), images: HashMap::new() };
         if self.are_one() && !look {
             return Ok(holders);
         }
-        let all = team.gather_all(self.lead(|| held_of(store, manifest)))?;
-        for (rank, held) in all.into_iter().enumerate() {
+        let all = team.gather(Step("holders"), self.lead(|| held_of(store, manifest)))?;
+        for (rank, held) in all.into_inner().into_iter().enumerate() {
             let Some((segments, images)) = held else { continue };
             for id in segments {
                 holders.segments.entry(id).or_default().push(self.of[rank]);
@@ -94,14 +94,14 @@ impl Holders<'_> {
             })
     }
 
-    /// This rank's image, from its own store or from whoever has it. Fails at once only when ranks
-    /// cannot talk: all else is the inner result.
+    /// This rank's image, from its own store or from whoever has it. What this rank fails
+    /// with is the inner result.
     pub(crate) fn image(
         &self,
-        team: &Team,
+        team: &Collective,
         store: &dyn Store,
         manifest: &Manifest,
-    ) -> Result<Result<Image>> {
+    ) -> Phase<Result<Image>> {
         let own = team.rank();
         let at_home = || read_image(store, manifest, own).map_err(Error::from);
         let none = Vec::new();
@@ -124,7 +124,7 @@ impl Holders<'_> {
                 false => Vec::new(),
             }
         };
-        let told = team.comm().all_to_all((0..team.size()).map(send).collect())?;
+        let told = team.raw().all_to_all((0..team.size()).map(send).collect())?;
         if !is_away(&(own.0 as usize)) {
             return Ok(at_home());
         }

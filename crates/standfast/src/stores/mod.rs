@@ -14,22 +14,21 @@
 //! Invariants:
 //! - A manifest found in any store counts: what it names was durable before the first was written,
 //!   and is removed only after the last is gone.
-//! - All methods that take a team are collective.
 
 mod holders;
 mod open;
 
+use standfast_comm::{Collective, Step};
 use standfast_format::{Kind, Level, Manifest, SegmentId, Version, name};
 use standfast_restart::Inventory;
 use standfast_store::{Lock, Store};
 
 pub(crate) use self::holders::Holders;
 pub(crate) use self::open::{Opened, discard_orphans, open};
-use crate::error::{Error, Result};
+use crate::error::{Phase, Result, Stop};
 use crate::mark;
 use crate::naming;
 use crate::prune::{self, Keep, Plan};
-use crate::team::Team;
 
 /// Which rank has which store.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +41,7 @@ pub(crate) struct Stores {
 }
 
 impl Stores {
-    fn find(team: &Team, store: &dyn Store) -> Result<Self> {
+    fn find(team: &Collective, store: &dyn Store) -> Phase<Self> {
         // A program of one rank has nobody to share with.
         if team.size() == 1 {
             return Ok(Self { rank: 0, of: vec![0], leaders: vec![0] });
@@ -109,10 +108,10 @@ impl Stores {
     /// already; returns why some could not be told of it. They are at the next opening.
     pub(crate) fn spread(
         &self,
-        team: &Team,
+        team: &Collective,
         store: &dyn Store,
         manifest: &Manifest,
-    ) -> Result<Vec<String>> {
+    ) -> Phase<Vec<String>> {
         let write = || {
             if team.is_first() {
                 return Ok(());
@@ -121,40 +120,46 @@ impl Stores {
             Ok(store.put(&object, &manifest.encode())?)
         };
         let why = self.lead(write).err().map(|error| error.to_string());
-        let all = team.gather_all(Ok(why))?;
+        let all = team.collect(Step("spread"), why)?;
         let note = |(rank, why): (usize, Option<String>)| {
             Some(format!("the store of rank {rank} has no manifest of it yet: {}", why?))
         };
-        Ok(all.into_iter().enumerate().filter_map(note).collect())
+        Ok(all.into_inner().into_iter().enumerate().filter_map(note).collect())
     }
 
     /// Prunes every store: manifests everywhere first. What the leader of one store wants to keep
     /// stays in all of them. Returns the segments that are gone, or may be, and why something stayed.
     pub(crate) fn prune(
         &self,
-        team: &Team,
+        team: &Collective,
         store: &dyn Store,
         mut keep: Keep,
         inventory: &mut Inventory,
-    ) -> Result<(Vec<SegmentId>, Vec<String>)> {
-        let stayed = |error: Error| {
-            (Vec::new(), vec![format!("older checkpoints were not pruned: {error}")])
+    ) -> Phase<(Vec<SegmentId>, Vec<String>)> {
+        let stayed = |stop: Stop| match stop {
+            Stop::Failed(why) => {
+                let why = format!("older checkpoints were not pruned: {}", why.error());
+                Ok((Vec::new(), vec![why]))
+            }
+            lost => Err(lost),
         };
         // What is marked on one node is damaged for all.
         let marked = self.lead(|| {
             let marks = mark::attempts(&store.list(name::MARKS)?);
             Ok(marks.into_iter().collect::<Vec<_>>())
         });
-        match team.gather_all(marked) {
-            Ok(all) => keep.marked = all.into_iter().flatten().flatten().collect(),
-            Err(error) => return Ok(stayed(error)),
+        match team.gather(Step("prune: marks"), marked) {
+            Ok(all) => keep.marked = all.into_inner().into_iter().flatten().flatten().collect(),
+            Err(stop) => return stayed(stop),
         }
-        let needed = self.lead(|| {
-            let others = prune::kept_by_others(store, inventory, &keep);
-            Ok(keep.versions.iter().copied().chain(others).collect::<Vec<Version>>())
-        })?;
-        let needed = team.gather_all(Ok(needed.unwrap_or_default()))?;
-        keep.versions = needed.concat();
+        let needed = match self.is_leader() {
+            true => {
+                let others = prune::kept_by_others(store, inventory, &keep);
+                keep.versions.iter().copied().chain(others).collect::<Vec<Version>>()
+            }
+            false => Vec::new(),
+        };
+        keep.versions = team.collect(Step("prune: needed"), needed)?.concat();
         let planned = self.lead(|| {
             // Somebody reads (a verify, an export): nothing is taken away from under them.
             let lock = match store.lock(Lock::ReadExclusive) {
@@ -165,19 +170,19 @@ impl Stores {
             Ok(Some((lock, prune::plan(inventory, &store.list("")?, &keep))))
         });
         let busy = matches!(&planned, Ok(Some(None)));
-        let [ready] = team.all_hold([!busy])?;
-        let planned = match team.agree(planned) {
+        let [ready] = *team.all_hold(Step("prune: readers"), [!busy])?;
+        let planned = match team.agree(Step("prune: plan"), planned) {
             Ok(planned) if ready => planned.flatten(),
             Ok(_) => return Ok((Vec::new(), Vec::new())),
-            Err(error) => return Ok(stayed(error)),
+            Err(stop) => return stayed(stop),
         };
         let plan = planned.as_ref().map(|(_, plan)| plan);
         let manifests = |plan: &Plan| Plan { images: vec![], segments: vec![], ..plan.clone() };
         let run = |part: Option<Plan>| {
             part.map_or(Ok(()), |part| Ok(prune::execute(store, &part).map(drop)?))
         };
-        if let Err(error) = team.agree(run(plan.map(manifests))) {
-            return Ok(stayed(error));
+        if let Err(stop) = team.agree(Step("prune: manifests"), run(plan.map(manifests))) {
+            return stayed(stop);
         }
         let going = prune::plan(inventory, &[], &keep).remove;
         inventory.checkpoints.retain(|manifest| !going.contains(&manifest.version));
@@ -185,8 +190,8 @@ impl Stores {
         let notes = run(plan.map(files)).err();
         let notes = notes.map(|error| format!("files of older checkpoints stay: {error}"));
         let removed: Vec<SegmentId> = plan.map_or(vec![], |plan| plan.segment_ids().collect());
-        let all = team.gather_all(Ok((removed, notes)))?;
-        let (removed, notes): (Vec<_>, Vec<_>) = all.into_iter().unzip();
+        let all = team.collect(Step("prune: files"), (removed, notes))?;
+        let (removed, notes): (Vec<_>, Vec<_>) = all.into_inner().into_iter().unzip();
         Ok((removed.concat(), notes.into_iter().flatten().collect()))
     }
 }

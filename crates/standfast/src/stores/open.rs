@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
+use standfast_comm::{Collective, Step};
 use standfast_format::{Kind, Level, Manifest, StoreHeader, name};
 use standfast_restart::Inventory;
 use standfast_store::{Lock, LockGuard, Store};
 
 use super::Stores;
 use crate::checkpoint::told::Holdings;
-use crate::error::Result;
+use crate::error::{Phase, Result};
 use crate::naming::{self, Header};
 use crate::pledges;
 use crate::prune::{self, Keep};
-use crate::team::Team;
 
 /// A job's stores, ready for use.
 pub(crate) struct Opened {
@@ -31,11 +31,11 @@ struct Found {
 /// Opens the stores of all ranks, each given by its own rank.
 /// `elsewhere`: the header that the job has in global storage, asked for where no store has one.
 pub(crate) fn open(
-    team: &Team,
+    team: &Collective,
     store: &Arc<dyn Store>,
     job: &str,
     elsewhere: impl FnOnce() -> Result<Option<StoreHeader>>,
-) -> Result<Opened> {
+) -> Phase<Opened> {
     let shared = store;
     let store = &**store;
     let stores = Stores::find(team, store)?;
@@ -44,8 +44,9 @@ pub(crate) fn open(
         Ok(found) => Ok(found.as_ref().map(|found| found.header.told(team))),
         Err(error) => Err(error.clone()),
     };
-    let headers = team.gather_all(told)?;
-    let found = found?;
+    let headers = team.gather(Step("open: headers"), told)?;
+    // All have succeeded.
+    let found = found.ok().flatten();
     let own = found.as_ref().map(|found| &found.header);
     let header = naming::common_header(team, own, headers, job, elsewhere)?;
     let own = stores.lead(|| {
@@ -57,21 +58,21 @@ pub(crate) fn open(
         Ok(own) => Ok(own.as_ref().map(Holdings::of)),
         Err(error) => Err(error.clone()),
     };
-    let held = team.gather_all(held)?;
-    let mut inventory = match own? {
+    let held = team.gather(Step("open: holdings"), held)?;
+    let mut inventory = match own.ok().flatten() {
         Some(own) if stores.are_one() => own,
         own => {
             let merged = merge(header, &held);
             if !stores.are_one() {
                 let updated = own.map_or(Ok(()), |own| bring_up_to_date(store, &own, &merged));
-                team.agree(updated)?;
+                team.agree(Step("open: manifests"), updated)?;
             }
             merged
         }
     };
     pledges::redeem(team, shared, &stores, &mut inventory)?;
     let cleaned = stores.lead(|| discard_orphans(store, &inventory));
-    team.agree(cleaned)?;
+    team.agree(Step("open: left-overs"), cleaned)?;
     Ok(Opened { stores, lock: found.map(|found| found.lock), inventory })
 }
 

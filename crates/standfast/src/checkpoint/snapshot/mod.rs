@@ -18,6 +18,7 @@ mod under_way;
 use std::time::Instant;
 
 use standfast_capture::{Dirty, Regions, Snapshot, Wanted};
+use standfast_comm::{Collective, Step};
 use standfast_reduce::Positions;
 use standfast_restart::Inventory;
 
@@ -25,7 +26,6 @@ use super::capture::Capturer;
 use super::draft::{Order, elapsed_ns};
 use crate::config::Capture;
 use crate::error::Result;
-use crate::team::Team;
 
 pub(crate) use under_way::UnderWay;
 
@@ -42,7 +42,7 @@ pub(crate) struct Frozen {
 
 impl Capturer {
     /// Freezes the state of all regions. `None` where the program must be stopped instead; the
-    /// draft's notes will tell why. Collective.
+    /// draft's notes will tell why.
     ///
     /// # Safety
     /// The memory of every region is mapped until the state is taken in, and nobody writes to it
@@ -52,13 +52,16 @@ impl Capturer {
         regions: &Regions,
         order: Order,
         inventory: &Inventory,
-        team: &Team,
+        team: &Collective,
     ) -> Result<Option<Frozen>> {
         if self.config.capture == Capture::Stop {
             return Ok(None);
         }
         let started = Instant::now();
-        let [none] = team.all_hold([regions.iter().all(|region| region.device().is_none())])?;
+        let [none] = *team.all_hold(
+            Step("freeze: devices"),
+            [regions.iter().all(|region| region.device().is_none())],
+        )?;
         if !none {
             self.note_stop("device memory is staged, and host memory with it");
             return Ok(None);
@@ -74,7 +77,7 @@ impl Capturer {
         let wanted = wanted(regions, &positions, &dirty);
         // SAFETY: the caller vouches for the memory.
         let taken = unsafe { self.take_snapshot(&wanted) };
-        let all = team.all_hold([taken.is_ok()]);
+        let all = team.all_hold(Step("freeze"), [taken.is_ok()]).map(|all| *all);
         match (taken, all) {
             (Ok(snapshot), Ok([true])) => {
                 let dirty = wanted.into_iter().map(|wanted| wanted.pages).collect();
@@ -87,7 +90,7 @@ impl Capturer {
                 let names = regions.iter().map(|region| region.name().to_owned());
                 self.late = names.zip(dirty).collect();
                 self.put_positions(regions, positions);
-                all.map(|_| None)
+                Ok(all.map(|_| None)?)
             }
         }
     }

@@ -8,6 +8,7 @@
 use std::time::Instant;
 
 use standfast_capture::{Dirty, Region, Regions, Snapshot, Span};
+use standfast_comm::Collective;
 use standfast_reduce::{Fetch, Fetched, Positions};
 
 use super::super::capture::Capturer;
@@ -16,12 +17,11 @@ use super::super::storing::expected_bytes;
 use super::Frozen;
 use crate::config::Mode;
 use crate::error::Result;
-use crate::team::Team;
 
 impl Capturer {
     /// Takes a frozen state in. `team`: the ranks, where a thread beside the program may talk to
     /// them; then this is collective.
-    pub(crate) fn take_in(&mut self, frozen: Frozen, team: Option<&Team>) -> Result<Draft> {
+    pub(crate) fn take_in(&mut self, frozen: Frozen, team: Option<&Collective>) -> Result<Draft> {
         let Frozen { regions, order, started, blocked_ns, mut positions, dirty, snapshot } = frozen;
         let shielded: Vec<bool> =
             (0..dirty.len()).map(|region| snapshot.is_shielded(region)).collect();

@@ -19,6 +19,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::{Duration, Instant};
 
 use standfast_capture::{Regions, Snapshot};
+use standfast_comm::Collective;
 use standfast_reduce::{Changed, Consume, Fetch, Fetched, Positions};
 use standfast_share::Assignment;
 
@@ -28,7 +29,6 @@ use super::super::sharing::{Candidates, Sharing};
 use super::super::storing::Storing;
 use super::super::together::OwnPlaces;
 use crate::error::{Error, Result};
-use crate::team::Team;
 
 /// So long writers wait for an agreement before they are served.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -52,7 +52,7 @@ impl Capturer {
         (candidates, elapsed_ns(started))
     }
 
-    /// Agrees with the other ranks on who stores what, and stores this rank's share. Collective; a
+    /// Agrees with the other ranks on who stores what, and stores this rank's share. A
     /// rank that fails goes on to the end, so that no other waits for it.
     pub(super) fn take_snapshot_together(
         &mut self,
@@ -61,7 +61,7 @@ impl Capturer {
         positions: &mut [Positions],
         (candidates, scan_ns): (Candidates, u64),
         snapshot: Snapshot,
-        team: &Team,
+        team: &Collective,
     ) -> std::result::Result<Taken, GivenUp> {
         let mut clock = Instant::now();
         let mut lap = || elapsed_ns(std::mem::replace(&mut clock, Instant::now()));
@@ -109,11 +109,12 @@ struct OwnPages<'a> {
 
 impl OwnPages<'_> {
     /// Lets the ranks agree, and serves those who wait meanwhile.
-    fn agree(&mut self, sharing: &mut Sharing, team: &Team) -> Result<Assignment> {
+    fn agree(&mut self, sharing: &mut Sharing, team: &Collective) -> Result<Assignment> {
         let (waiter, hashes) = (std::thread::current(), self.candidates.hashes());
+        let comm = team.raw();
         std::thread::scope(|scope| {
             let agreeing = scope.spawn(move || {
-                let assigned = sharing.strategy().assign(team.comm(), hashes);
+                let assigned = sharing.strategy().assign(comm, hashes);
                 waiter.unpark();
                 assigned
             });

@@ -4,13 +4,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use crossbeam_channel::{Receiver, Sender, bounded};
+use standfast_comm::Collective;
 use standfast_format::AttemptId;
 
 use super::super::capture::Capturer;
 use super::super::committer::Work;
 use super::super::draft::{Draft, Order};
 use crate::error::{Error, Result};
-use crate::team::Team;
 
 /// A snapshot that a thread takes in: where the capturer comes back from.
 pub(crate) struct UnderWay {
@@ -30,14 +30,15 @@ impl UnderWay {
     pub(crate) fn start(
         order: Order,
         capturer: Capturer,
-        take_in: impl FnOnce(&mut Capturer, Option<&Team>) -> Result<Draft> + Send + 'static,
+        take_in: impl FnOnce(&mut Capturer, Option<&Collective>) -> Result<Draft> + Send + 'static,
     ) -> (Work, Self) {
         let (back, receiver) = bounded(1);
         let taken = Arc::new(Taking::default());
         let (version, attempt) = (order.version, order.attempt);
         let alone = capturer.agent_commits();
         let end = End { taken: Arc::clone(&taken) };
-        let work = move |team: Option<&Team>| run(take_in, capturer, attempt, team, &back, end);
+        let work =
+            move |team: Option<&Collective>| run(take_in, capturer, attempt, team, &back, end);
         (Work::Snapshot(version, Box::new(work), alone), Self { capturer: receiver, taken })
     }
 
@@ -67,10 +68,10 @@ impl Drop for End {
 }
 
 fn run(
-    take_in: impl FnOnce(&mut Capturer, Option<&Team>) -> Result<Draft>,
+    take_in: impl FnOnce(&mut Capturer, Option<&Collective>) -> Result<Draft>,
     mut capturer: Capturer,
     attempt: AttemptId,
-    team: Option<&Team>,
+    team: Option<&Collective>,
     back: &Sender<Capturer>,
     end: End,
 ) -> Result<Draft> {
