@@ -64,16 +64,17 @@ impl Job {
         core.rest_tracking();
         let cells = core.cells.clone();
         let ready = || {
+            core.inventory()?;
             let lock = self.store.lock(Lock::ReadShared)?;
             Ok((lock, crate::protected::hold_all_mut(&cells)?))
         };
         let _held = core.team.agree(ready())?;
         agree_on_version(&core, version)?;
-        let nothing_near = core.inventory().checkpoints.is_empty();
+        let nothing_near = core.inventory()?.checkpoints.is_empty();
         let config = &self.config().config;
         let offer = global::ask(&core.team, config, &self.header, nothing_near)?;
         core.floor.raise(&offer.checkpoints);
-        let found = sources::merge(core.inventory(), &offer.checkpoints);
+        let found = sources::merge(core.inventory()?, &offer.checkpoints);
         let mut restarted = match version {
             Some(version) => {
                 let one = found.iter().find(|found| found.manifest().version == version);
@@ -81,7 +82,7 @@ impl Job {
                     Some(one) => one.clone(),
                     // It says why the nodes have none.
                     None => Found {
-                        local: Some(core.inventory().checkpoint(version)?.clone()),
+                        local: Some(core.inventory()?.checkpoint(version)?.clone()),
                         global: None,
                     },
                 };
@@ -102,7 +103,7 @@ impl Job {
         damaged_far: Vec<(String, String)>,
     ) -> Result<Restarted> {
         let mut passed_over: Vec<(String, String)> = core
-            .inventory()
+            .inventory()?
             .damaged
             .iter()
             .map(|damaged| (damaged.object.clone(), damaged.error.to_string()))
@@ -180,7 +181,7 @@ impl Job {
     fn nearest(&self, version: Version) -> Result<(Arc<dyn Store>, Manifest)> {
         let mut core = self.core();
         let own = match core.settle_alone() {
-            true => core.inventory().checkpoint(version).cloned(),
+            true => core.inventory()?.checkpoint(version).cloned(),
             // One is under way that only all ranks together can finish: the store knows the others.
             false => Inventory::read(&*self.store)
                 .and_then(|inventory| inventory.checkpoint(version).cloned()),
@@ -230,8 +231,8 @@ impl Job {
                 return;
             }
             // It may have been pruned in the meantime, and then nothing leans on it.
-            let manifest = core.inventory().checkpoint(version).ok().cloned();
-            if let Some(manifest) = manifest.filter(|_| is_of_segment(error)) {
+            let found = core.inventory().ok().and_then(|known| known.checkpoint(version).ok());
+            if let Some(manifest) = found.cloned().filter(|_| is_of_segment(error)) {
                 core.distrust(&manifest);
             }
         })
