@@ -53,6 +53,12 @@ pub enum Error {
         /// Where that is.
         upper_at: String,
     },
+    /// A panic has ended this rank's part in the job.
+    #[error("a panic has broken {what}; this rank takes no part any more: please report it")]
+    Broken {
+        /// What it was doing.
+        what: &'static str,
+    },
     /// The caller named a rank that does not exist.
     #[error("there is no rank {peer}: the communicator has {size}")]
     NoRank {
@@ -70,6 +76,7 @@ impl Error {
             Error::Transport { .. } | Error::Gone { .. } => Kind::Io,
             Error::Message { .. } => Kind::Corrupt,
             Error::Steps { .. } | Error::NoRank { .. } => Kind::Invalid,
+            Error::Broken { .. } => Kind::Bug,
         }
     }
 }

@@ -42,6 +42,7 @@ mod offload;
 mod positions;
 mod probe;
 mod scan;
+mod source;
 mod walk;
 mod zero;
 
@@ -55,5 +56,5 @@ pub use hash::{PageHasher, SECRET_CONTEXT};
 pub use offload::Offload;
 pub use positions::Positions;
 pub use scan::{Changed, Consume, Scanner, Target};
-pub use walk::{Fetch, Fetched};
+pub use source::{Brought, Hashed, PageAt, PageSource, Reach, Take};
 pub use zero::is_zero;

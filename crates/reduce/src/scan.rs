@@ -1,7 +1,7 @@
 //! The scan: every page of every region is hashed by several threads, and handed over in order.
 //!
-//! Data: regions (slices of the program's memory) and what their pages hashed to last time
-//! ([`Positions`]) -> for each page that is not what it was, in order, a call with its hash.
+//! Data: regions of a [`PageSource`] and what their pages hashed to last time ([`Positions`]) -> for
+//! each page that is not what it was, in order, a call with its hash.
 //!
 //! Why hashes are compared by position first: most pages of most programs did not change, and a
 //! sequential comparison costs a tenth of a look-up in the catalog.
@@ -12,6 +12,8 @@
 //! is handed over: a page that must be copied is then still in the caches.
 //!
 //! Invariants:
+//! - Pages in memory are shared out as above. One thread alone walks over them instead, as it does
+//!   over pages that must be read one by one ([`walk`](crate::walk)).
 //! - Every page that is unknown or may be dirty is hashed exactly once a scan; every changed page
 //!   is handed over exactly once, in the order of regions and pages.
 //! - After a scan that succeeded, [`Positions`] holds the hash of every page as it was handed over.
@@ -27,28 +29,30 @@ use self::gate::{Gate, OpenOnDrop};
 use crate::catalog::PageRef;
 use crate::hash::PageHasher;
 use crate::positions::Positions;
+use crate::source::{PageAt, PageSource, Reach};
 use crate::zero::is_zero;
 
 /// Pages per piece: 64 bits mark which of them changed.
-const PIECE_PAGES: usize = 64;
+pub(crate) const PIECE_PAGES: usize = 64;
 /// Pieces that each thread may be ahead of what is handed over.
 const AHEAD: usize = 4;
 
-/// How much of the next page is asked for ahead.
-#[cfg(target_arch = "x86_64")]
-const FETCH_BYTES: usize = 4096;
-
-/// One region to be scanned.
+/// What is known of one region to be scanned.
 #[derive(Debug)]
 pub struct Target<'a> {
-    /// Its memory.
-    pub bytes: &'a [u8],
-    /// What is known of it.
+    /// What its pages were.
     pub positions: &'a mut Positions,
     /// A bit for each page that may differ from what is known, 64 pages a word; `None`: all may.
     pub dirty: Option<&'a [u64]>,
     /// Whether a page with its bit set counts as changed even if its hash is what it was.
     pub trust_dirty: bool,
+}
+
+impl Target<'_> {
+    /// Whether a page counts as changed because its bit is set.
+    pub(crate) fn trusts(&self) -> bool {
+        self.trust_dirty && self.dirty.is_some()
+    }
 }
 
 /// A page that is not what it was.
@@ -66,7 +70,7 @@ pub struct Changed<'a> {
     pub zero: bool,
 }
 
-/// Takes the pages of a [`Scanner::walk`] and says where each is from now on.
+/// Takes the pages of a [`Scanner::scan`] and says where each is from now on.
 pub trait Consume {
     /// Why it cannot.
     type Error;
@@ -83,6 +87,9 @@ pub trait Consume {
         bytes: &[u8],
         hash: &mut [u8],
     ) -> Result<PageRef, Self::Error>;
+
+    /// Takes a page that is not what it was, of which only the hash is there yet.
+    fn hashed(&mut self, page: PageAt, hash: &[u8]) -> Result<PageRef, Self::Error>;
 }
 
 /// How to scan.
@@ -153,79 +160,74 @@ impl Scanner {
         Self { threads: threads.max(1), ..self.clone() }
     }
 
-    /// Scans all targets; `store` says where each changed page is from now on. The first error
-    /// of `store` ends the scan and leaves the positions forgotten.
-    pub fn scan<E: Send>(
+    /// Scans all regions of a source, of which `targets` tells what is known; the consumer says
+    /// where each changed page is from now on. Its first error ends the scan and leaves the
+    /// positions forgotten.
+    ///
+    /// A single thread leaves pages of which nothing is known to [`Consume::unseen`], which hashes
+    /// them where it puts them: one pass over memory less, where most pages are new.
+    pub fn scan<S, C>(
         &self,
+        source: &S,
         targets: &mut [Target<'_>],
-        mut store: impl FnMut(Changed<'_>) -> Result<PageRef, E>,
-    ) -> Result<(), E> {
+        consumer: &mut C,
+    ) -> Result<(), C::Error>
+    where
+        S: PageSource + ?Sized,
+        C: Consume<Error = S::Error>,
+    {
+        if self.threads > 1 {
+            self.scan_here(source, targets, consumer)?;
+        }
+        for (region, target) in targets.iter_mut().enumerate() {
+            match source.reach(region) {
+                Some(Reach::Here(_)) if self.threads > 1 => {}
+                Some(Reach::Here(bytes)) => {
+                    self.walk(source, (region, Some(bytes), bytes.len()), target, consumer)?;
+                }
+                Some(Reach::Read(bytes)) => {
+                    self.walk(source, (region, None, bytes), target, consumer)?;
+                }
+                Some(Reach::Hashed(bytes)) => {
+                    self.take_hashed(source, (region, bytes), target, consumer)?;
+                }
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Scans the regions that lie in memory with all threads.
+    fn scan_here<S, C>(
+        &self,
+        source: &S,
+        targets: &mut [Target<'_>],
+        consumer: &mut C,
+    ) -> Result<(), C::Error>
+    where
+        S: PageSource + ?Sized,
+        C: Consume,
+    {
         let hash_bytes = self.hasher.bytes();
         let mut pieces = Vec::new();
         let mut refs = Vec::with_capacity(targets.len());
         for (region, target) in targets.iter_mut().enumerate() {
-            let pages = target.bytes.len().div_ceil(self.page_bytes);
-            let known = target.positions.begin(pages, hash_bytes);
+            let Some(Reach::Here(bytes)) = source.reach(region) else {
+                refs.push(std::slice::IterMut::default());
+                continue;
+            };
+            let trust_dirty = target.trusts();
+            let known = target.positions.begin(bytes.len().div_ceil(self.page_bytes), hash_bytes);
             let (hashes, own) = target.positions.tables();
-            let (dirty, trust_dirty) = (target.dirty, target.trust_dirty && target.dirty.is_some());
-            let cut = self.cut(region, target.bytes, hashes, known, dirty);
+            let cut = self.cut(region, bytes, hashes, known, target.dirty);
             pieces.extend(cut.map(|piece| Piece { trust_dirty, ..piece }));
             refs.push(own.iter_mut());
         }
-        self.run(&pieces, |piece| self.hand_over(piece, &mut refs[piece.region], &mut store))?;
+        self.run(&pieces, |piece| self.hand_over(piece, &mut refs[piece.region], consumer))?;
         drop(pieces);
-        for target in targets {
-            target.positions.end();
-        }
-        Ok(())
-    }
-
-    /// Scans all targets in the calling thread alone, and leaves pages of which nothing is known
-    /// to `unseen`, which hashes them where it puts them: one pass over memory less, where most
-    /// pages are new. Otherwise as [`Scanner::scan`].
-    pub fn walk<C: Consume>(
-        &self,
-        targets: &mut [Target<'_>],
-        consumer: &mut C,
-    ) -> Result<(), C::Error> {
         for (region, target) in targets.iter_mut().enumerate() {
-            let pages = target.bytes.len().div_ceil(self.page_bytes);
-            let known = target.positions.begin(pages, self.hasher.bytes());
-            self.walk_region(region, target, known, consumer)?;
-            target.positions.end();
-        }
-        Ok(())
-    }
-
-    fn walk_region<C: Consume>(
-        &self,
-        region: usize,
-        target: &mut Target<'_>,
-        known: usize,
-        consumer: &mut C,
-    ) -> Result<(), C::Error> {
-        let (hashes, refs) = target.positions.tables();
-        let hashes = hashes.chunks_exact_mut(self.hasher.bytes());
-        let pages = target.bytes.chunks(self.page_bytes).zip(hashes).zip(refs).enumerate();
-        for (at, ((bytes, hash), place)) in pages {
-            let look = |dirty: &[u64]| dirty[at / PIECE_PAGES] >> (at % PIECE_PAGES) & 1 == 1;
-            if at < known && !target.dirty.is_none_or(look) {
-                continue;
-            }
-            let zero = is_zero(bytes);
-            if at >= known && !zero {
-                let next = ((at + 1) * self.page_bytes).min(target.bytes.len());
-                fetch_ahead(&target.bytes[next..]);
-                *place = consumer.unseen(region, at, bytes, hash)?;
-                continue;
-            }
-            let mut fresh = [0u8; standfast_format::HASH_BYTES_MAX];
-            let fresh = &mut fresh[..hash.len()];
-            self.hash_or_zero(bytes, zero, fresh);
-            let trusted = target.trust_dirty && target.dirty.is_some();
-            if at >= known || trusted || hash != fresh {
-                hash.copy_from_slice(fresh);
-                *place = consumer.changed(Changed { region, page: at, bytes, hash, zero })?;
+            if let Some(Reach::Here(_)) = source.reach(region) {
+                target.positions.end();
             }
         }
         Ok(())
@@ -255,7 +257,7 @@ impl Scanner {
         })
     }
 
-    fn run<E: Send>(
+    fn run<E>(
         &self,
         pieces: &[Piece<'_>],
         mut consume: impl FnMut(&Piece<'_>) -> Result<(), E>,
@@ -332,12 +334,12 @@ impl Scanner {
         self.hasher.hash(&whole, out);
     }
 
-    fn hand_over<E>(
+    fn hand_over<C: Consume>(
         &self,
         piece: &Piece<'_>,
         refs: &mut std::slice::IterMut<'_, PageRef>,
-        store: &mut impl FnMut(Changed<'_>) -> Result<PageRef, E>,
-    ) -> Result<(), E> {
+        consumer: &mut C,
+    ) -> Result<(), C::Error> {
         let hash_bytes = self.hasher.bytes();
         let hashes = lock(&piece.hashes);
         let changed = piece.changed.load(Ordering::Relaxed);
@@ -348,24 +350,12 @@ impl Scanner {
             if changed & (1 << at) != 0 {
                 let zero = zero & (1 << at) != 0;
                 let page = piece.first + at;
-                *place = store(Changed { region: piece.region, page, bytes, hash, zero })?;
+                let region = piece.region;
+                *place = consumer.changed(Changed { region, page, bytes, hash, zero })?;
             }
         }
         Ok(())
     }
-}
-
-/// Asks for the page after this one while this one is being copied and hashed: the processor's
-/// own look-ahead stops where a page ends.
-fn fetch_ahead(next: &[u8]) {
-    #[cfg(target_arch = "x86_64")]
-    for line in next[..next.len().min(FETCH_BYTES)].chunks(64) {
-        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
-        // SAFETY: the instruction is part of every x86-64 and reads nothing by itself.
-        unsafe { _mm_prefetch::<_MM_HINT_T1>(line.as_ptr().cast()) };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = next;
 }
 
 /// Which pages of a piece to look at: those that may be dirty, and those never seen.

@@ -1,87 +1,100 @@
-//! The walk over pages that must be fetched: a snapshot hands them out one by one, in order.
+//! The walk: one thread looks at the pages of a region in order, in memory or as they are read.
 //!
-//! As [`Scanner::walk`], for memory that goes on changing while its snapshot is taken in.
+//! Data: as the [scan](crate::scan), for a single thread, for pages that a snapshot hands out one by
+//! one, and for pages that were hashed where they lie.
 
 use crate::catalog::PageRef;
 use crate::positions::Positions;
-use crate::scan::{Changed, Consume, Scanner};
+use crate::scan::{Changed, Consume, PIECE_PAGES, Scanner, Target};
+use crate::source::{PageAt, PageSource};
 use crate::zero::is_zero;
 
-/// One region whose pages are fetched.
-#[derive(Debug)]
-pub struct Fetched<'a> {
-    /// Its length.
-    pub bytes: usize,
-    /// What is known of it.
-    pub positions: &'a mut Positions,
-    /// A bit for each page that may differ from what is known, 64 pages a word; `None`: all may.
-    pub dirty: Option<&'a [u64]>,
-    /// Whether a page with its bit set counts as changed even if its hash is what it was.
-    pub trust_dirty: bool,
-}
-
-/// Hands out pages: region, page, where to put it.
-pub trait Fetch {
-    /// Fills in a page; pages are asked for in ascending order, each once.
-    fn page(&mut self, region: usize, page: usize, out: &mut [u8]);
-
-    /// Nothing more of this region is asked for.
-    fn finish(&mut self, region: usize);
-}
+/// How much of the next page is asked for ahead.
+#[cfg(target_arch = "x86_64")]
+const FETCH_BYTES: usize = 4096;
 
 impl Scanner {
-    /// Looks at every page that is unknown or may be dirty, in order. The first error of the
-    /// consumer ends the walk and leaves the positions forgotten.
-    pub fn walk_fetched<C: Consume>(
+    /// Looks at every page of a region of so many bytes that is unknown or may be dirty; `here`: its
+    /// memory, if it lies there.
+    pub(crate) fn walk<S, C>(
         &self,
-        targets: &mut [Fetched<'_>],
-        source: &mut impl Fetch,
+        source: &S,
+        (region, here, bytes): (usize, Option<&[u8]>, usize),
+        target: &mut Target<'_>,
         consumer: &mut C,
-    ) -> Result<(), C::Error> {
-        let mut room = vec![0; self.page_bytes()];
-        for (region, target) in targets.iter_mut().enumerate() {
-            let pages = target.bytes.div_ceil(self.page_bytes());
-            let known = target.positions.begin(pages, self.hash_bytes());
-            for at in 0..pages {
-                let look = |dirty: &[u64]| dirty[at / 64] >> (at % 64) & 1 == 1;
-                if at < known && !target.dirty.is_none_or(look) {
-                    continue;
-                }
-                let rest = target.bytes - at * self.page_bytes();
-                let bytes = &mut room[..rest.min(self.page_bytes())];
-                source.page(region, at, bytes);
-                let trusted = target.trust_dirty && target.dirty.is_some();
-                let seen = at < known;
-                let (hash, place) = target.positions.entry(at, self.hash_bytes());
-                self.take(region, at, bytes, (hash, place), (seen, trusted), consumer)?;
+    ) -> Result<(), C::Error>
+    where
+        S: PageSource + ?Sized,
+        C: Consume,
+    {
+        let (page_bytes, trusts) = (self.page_bytes(), target.trusts());
+        let pages = bytes.div_ceil(page_bytes);
+        let known = target.positions.begin(pages, self.hash_bytes());
+        let mut room = vec![0; if here.is_some() { 0 } else { page_bytes }];
+        for page in 0..pages {
+            let look = |dirty: &[u64]| dirty[page / PIECE_PAGES] >> (page % PIECE_PAGES) & 1 == 1;
+            if page < known && !target.dirty.is_none_or(look) {
+                continue;
             }
-            source.finish(region);
-            target.positions.end();
+            let (from, to) = (page * page_bytes, bytes.min((page + 1) * page_bytes));
+            let content = match here {
+                Some(memory) => &memory[from..to],
+                None => {
+                    let content = &mut room[..to - from];
+                    source.read(PageAt { region: region as u32, page: page as u32 }, content);
+                    content
+                }
+            };
+            let (hash, place) = target.positions.entry(page, self.hash_bytes());
+            let zero = is_zero(content);
+            if page >= known && !zero {
+                if let Some(memory) = here {
+                    fetch_ahead(&memory[to..]);
+                }
+                *place = consumer.unseen(region, page, content, hash)?;
+                continue;
+            }
+            let mut fresh = [0u8; standfast_format::HASH_BYTES_MAX];
+            let fresh = &mut fresh[..hash.len()];
+            self.hash_or_zero(content, zero, fresh);
+            if page >= known || trusts || hash != fresh {
+                hash.copy_from_slice(fresh);
+                *place = consumer.changed(Changed { region, page, bytes: content, hash, zero })?;
+            }
         }
+        source.looked(region);
+        target.positions.end();
         Ok(())
     }
 
-    fn take<C: Consume>(
+    /// Takes what the source has found changed in a region of so many bytes.
+    pub(crate) fn take_hashed<S, C>(
         &self,
-        region: usize,
-        page: usize,
-        bytes: &[u8],
-        (hash, place): (&mut [u8], &mut PageRef),
-        (seen, trusted): (bool, bool),
+        source: &S,
+        (region, bytes): (usize, usize),
+        target: &mut Target<'_>,
         consumer: &mut C,
-    ) -> Result<(), C::Error> {
-        let zero = is_zero(bytes);
-        if !seen && !zero {
-            *place = consumer.unseen(region, page, bytes, hash)?;
-            return Ok(());
+    ) -> Result<(), C::Error>
+    where
+        S: PageSource + ?Sized,
+        C: Consume<Error = S::Error>,
+    {
+        let (hash_bytes, positions) = (self.hash_bytes(), &mut *target.positions);
+        let found = source.hashed(region)?;
+        positions.begin(bytes.div_ceil(self.page_bytes()), hash_bytes);
+        for page in found.zeroed {
+            let (hash, place) = positions.entry(page as usize, hash_bytes);
+            hash.copy_from_slice(self.zero_hash());
+            *place = PageRef::ZERO;
         }
-        let mut fresh = [0u8; standfast_format::HASH_BYTES_MAX];
-        let fresh = &mut fresh[..hash.len()];
-        self.hash_or_zero(bytes, zero, fresh);
-        if !seen || trusted || hash != fresh {
+        for (page, fresh) in found.pages.iter().zip(found.hashes.chunks_exact(hash_bytes)) {
+            let at = PageAt { region: region as u32, page: *page as u32 };
+            let (hash, place) = positions.entry(*page as usize, hash_bytes);
             hash.copy_from_slice(fresh);
-            *place = consumer.changed(Changed { region, page, bytes, hash, zero })?;
+            *place = consumer.hashed(at, fresh)?;
         }
+        source.looked(region);
+        positions.end();
         Ok(())
     }
 
@@ -93,4 +106,17 @@ impl Scanner {
         let known = positions.hashes().chunks_exact(self.hash_bytes()).nth(page);
         !positions.is_unknown() && known.is_some_and(|known| known == fresh)
     }
+}
+
+/// Asks for the page after this one while this one is being copied and hashed: the processor's
+/// own look-ahead stops where a page ends.
+fn fetch_ahead(next: &[u8]) {
+    #[cfg(target_arch = "x86_64")]
+    for line in next[..next.len().min(FETCH_BYTES)].chunks(64) {
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        // SAFETY: the instruction is part of every x86-64 and reads nothing by itself.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(line.as_ptr().cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = next;
 }

@@ -64,6 +64,7 @@ impl Job {
         core.rest_tracking();
         let cells = core.cells.clone();
         let ready = || {
+            core.inventory()?;
             let lock = self.store.lock(Lock::ReadShared)?;
             Ok((lock, crate::protected::hold_all_mut(&cells)?))
         };
@@ -73,16 +74,16 @@ impl Job {
 
     fn restart_together(&self, core: &mut Core, version: Option<Version>) -> Phase<Restarted> {
         let version = agree_on_version(&core.team, version)?;
-        let nothing_near = core.inventory().checkpoints.is_empty();
+        let nothing_near = core.inventory()?.checkpoints.is_empty();
         let config = &self.config().config;
         let offer = global::ask(&core.team, config, &self.header, nothing_near)?;
         core.floor.raise(&offer.checkpoints);
-        let found = sources::merge(core.inventory(), &offer.checkpoints);
+        let found = sources::merge(core.inventory()?, &offer.checkpoints);
         let mut restarted = match version {
             Some(version) => {
                 let one = found.into_iter().find(|found| found.manifest().version == version);
                 // It says why the nodes have none.
-                let one = one.map_or_else(|| only_local(core.inventory(), version), Ok);
+                let one = one.map_or_else(|| only_local(core.inventory()?, version), Ok);
                 let one = core.team.agree(Step("restart: checkpoint"), one)?;
                 let back = self.restore(core, &one, false)?;
                 restarted(version, Vec::new(), back)
@@ -101,7 +102,7 @@ impl Job {
         damaged_far: Vec<(String, String)>,
     ) -> Phase<Restarted> {
         let mut passed_over: Vec<(String, String)> = core
-            .inventory()
+            .inventory()?
             .damaged
             .iter()
             .map(|damaged| (damaged.object.clone(), damaged.error.to_string()))
@@ -182,7 +183,7 @@ impl Job {
     fn nearest(&self, version: Version) -> Result<(Arc<dyn Store>, Manifest)> {
         let mut core = self.core();
         let own = match core.settle_alone() {
-            true => core.inventory().checkpoint(version).cloned(),
+            true => core.inventory()?.checkpoint(version).cloned(),
             // One is under way that only all ranks together can finish: the store knows the others.
             false => Inventory::read(&*self.store)
                 .and_then(|inventory| inventory.checkpoint(version).cloned()),

@@ -10,23 +10,51 @@ fn scanner(threads: usize) -> Scanner {
     Scanner::new(PageHasher::new(HashKind::Xxh3, &[3; 32]), PAGE, threads)
 }
 
+/// Regions in memory, or read page by page.
+struct Memory<'a> {
+    regions: &'a [Vec<u8>],
+    here: bool,
+}
+
+impl PageSource for Memory<'_> {
+    type Error = ();
+
+    fn reach(&self, region: usize) -> Option<Reach<'_>> {
+        let bytes = self.regions.get(region)?;
+        Some(if self.here { Reach::Here(bytes) } else { Reach::Read(bytes.len()) })
+    }
+
+    fn read(&self, page: PageAt, out: &mut [u8]) {
+        let from = page.page as usize * PAGE;
+        out.copy_from_slice(&self.regions[page.region as usize][from..from + out.len()]);
+    }
+
+    fn bring(&self, _: &[PageAt], _: bool, _: &mut crate::Take<'_, ()>) -> Result<(), ()> {
+        Ok(())
+    }
+}
+
+fn target(positions: &mut Positions) -> Target<'_> {
+    Target { positions, dirty: None, trust_dirty: false }
+}
+
 /// Scans once and returns (region, bytes, zero) of what was handed over.
 fn scan(
     scanner: &Scanner,
     regions: &[Vec<u8>],
     positions: &mut [Positions],
 ) -> Vec<(usize, Vec<u8>, bool)> {
-    let mut targets: Vec<Target<'_>> = regions
-        .iter()
-        .zip(positions)
-        .map(|(bytes, positions)| Target { bytes, positions, dirty: None, trust_dirty: false })
-        .collect();
-    let mut seen = Seen { scanner, pages: Vec::new() };
-    match scanner.threads {
-        1 => scanner.walk(&mut targets, &mut seen),
-        _ => scanner.scan(&mut targets, |page| seen.changed(page)),
-    }
-    .unwrap();
+    scan_source(scanner, &Memory { regions, here: true }, positions)
+}
+
+fn scan_source(
+    scanner: &Scanner,
+    source: &Memory<'_>,
+    positions: &mut [Positions],
+) -> Vec<(usize, Vec<u8>, bool)> {
+    let mut targets: Vec<Target<'_>> = positions.iter_mut().map(target).collect();
+    let mut seen = Seen::of(scanner);
+    scanner.scan(source, &mut targets, &mut seen).unwrap();
     seen.pages
 }
 
@@ -34,6 +62,15 @@ fn scan(
 struct Seen<'a> {
     scanner: &'a Scanner,
     pages: Vec<(usize, Vec<u8>, bool)>,
+    numbers: Vec<usize>,
+    /// Fails when so many pages have come.
+    most: usize,
+}
+
+impl<'a> Seen<'a> {
+    fn of(scanner: &'a Scanner) -> Self {
+        Self { scanner, pages: Vec::new(), numbers: Vec::new(), most: usize::MAX }
+    }
 }
 
 impl Consume for Seen<'_> {
@@ -41,40 +78,48 @@ impl Consume for Seen<'_> {
 
     fn changed(&mut self, page: Changed<'_>) -> Result<PageRef, ()> {
         self.pages.push((page.region, page.bytes.to_vec(), page.zero));
-        Ok(PageRef::ZERO)
+        self.numbers.push(page.page);
+        if self.pages.len() < self.most { Ok(PageRef::ZERO) } else { Err(()) }
     }
 
     fn unseen(
         &mut self,
         region: usize,
-        _: usize,
+        page: usize,
         bytes: &[u8],
         hash: &mut [u8],
     ) -> Result<PageRef, ()> {
         self.scanner.hash_page(bytes, hash);
-        self.changed(Changed { region, page: 0, bytes, hash, zero: false })
+        self.changed(Changed { region, page, bytes, hash, zero: false })
+    }
+
+    fn hashed(&mut self, _: PageAt, _: &[u8]) -> Result<PageRef, ()> {
+        Err(())
     }
 }
 
 #[test]
 fn walking_and_scanning_see_the_same() {
     let bytes: Vec<u8> = (0..70 * PAGE + 5).map(|at| (at / PAGE % 9) as u8).collect();
-    let mut positions = [Positions::default(), Positions::default()];
+    let mut positions = [Positions::default(), Positions::default(), Positions::default()];
     let regions = [bytes];
     let walked = scan(&scanner(1), &regions, &mut positions[..1]);
-    let scanned = scan(&scanner(3), &regions, &mut positions[1..]);
-    assert_eq!(walked, scanned);
+    let scanned = scan(&scanner(3), &regions, &mut positions[1..2]);
+    let source = Memory { regions: &regions, here: false };
+    let read = scan_source(&scanner(3), &source, &mut positions[2..]);
+    assert_eq!((&walked, &walked), (&scanned, &read));
     assert_eq!(positions[0].hashes(), positions[1].hashes());
-    let [walked, _] = &mut positions;
+    assert_eq!(positions[0].hashes(), positions[2].hashes());
+    let [walked, ..] = &mut positions;
     let dirty = [1 << 3, 0];
     let mut changed = regions[0].clone();
     changed[3 * PAGE] = 99;
     changed[5 * PAGE] = 99;
-    let target =
-        Target { bytes: &changed, positions: walked, dirty: Some(&dirty), trust_dirty: false };
+    let target = Target { positions: walked, dirty: Some(&dirty), trust_dirty: false };
     let one = scanner(1);
-    let mut seen = Seen { scanner: &one, pages: Vec::new() };
-    one.walk(&mut [target], &mut seen).unwrap();
+    let mut seen = Seen::of(&one);
+    let source = Memory { regions: &[changed], here: true };
+    one.scan(&source, &mut [target], &mut seen).unwrap();
     assert_eq!(seen.pages.len(), 1, "5 was said to be clean");
 }
 
@@ -82,15 +127,10 @@ fn walking_and_scanning_see_the_same() {
 fn a_failing_consumer_leaves_nothing_known() {
     let bytes = vec![1; 100 * PAGE];
     let mut positions = Positions::default();
-    let mut left = 10;
-    let outcome = scanner(2).scan(
-        &mut [Target { bytes: &bytes, positions: &mut positions, dirty: None, trust_dirty: false }],
-        |_| {
-            left -= 1;
-            if left == 0 { Err("full") } else { Ok(PageRef::ZERO) }
-        },
-    );
-    assert_eq!(outcome, Err("full"));
+    let two = scanner(2);
+    let mut failing = Seen { most: 10, ..Seen::of(&two) };
+    let source = Memory { regions: std::slice::from_ref(&bytes), here: true };
+    assert_eq!(two.scan(&source, &mut [target(&mut positions)], &mut failing), Err(()));
     let seen = scan(&scanner(1), &[bytes], std::slice::from_mut(&mut positions));
     assert_eq!(seen.len(), 100, "everything is handed over again");
 }
@@ -104,19 +144,11 @@ fn only_dirty_and_unseen_pages_are_looked_at() {
     bytes[3 * PAGE] = 7;
     bytes[70 * PAGE] = 7;
     let dirty = [1 << 3 | 1 << 4, 0];
-    let target = Target {
-        bytes: &bytes,
-        positions: &mut positions,
-        dirty: Some(&dirty),
-        trust_dirty: false,
-    };
-    let mut seen = Vec::new();
-    scanner(2)
-        .scan::<()>(&mut [target], |page| {
-            seen.push((page.bytes.as_ptr() as usize - bytes.as_ptr() as usize) / PAGE);
-            Ok(PageRef::ZERO)
-        })
-        .unwrap();
+    let target = Target { positions: &mut positions, dirty: Some(&dirty), trust_dirty: false };
+    let two = scanner(2);
+    let mut seen = Seen::of(&two);
+    two.scan(&Memory { regions: &[bytes], here: true }, &mut [target], &mut seen).unwrap();
+    let seen = seen.numbers;
     assert_eq!(seen, [3, 100, 101], "4 is dirty but equal; 70 was said to be clean");
 }
 

@@ -95,9 +95,10 @@ impl Committer {
     }
 
     /// Hands work over. The inventory travels along and comes back with the outcome.
-    pub(crate) fn submit(&self, work: Work, sequence: u64, inventory: Inventory) {
-        let drafts = self.drafts.as_ref().expect("open until dropped");
-        drafts.send((work, sequence, inventory)).expect("the committer lives until dropped");
+    pub(crate) fn submit(&self, work: Work, sequence: u64, inventory: Inventory) -> Result<()> {
+        let drafts = self.drafts.as_ref();
+        let sent = drafts.is_some_and(|drafts| drafts.send((work, sequence, inventory)).is_ok());
+        if sent { Ok(()) } else { Err(Error::Broken { what: "the committer" }) }
     }
 
     /// Whether the thread has done what it can for the draft that was handed over.
@@ -106,10 +107,10 @@ impl Committer {
     }
 
     /// Waits for the outcome of the draft that was handed over. Collective where the thread may
-    /// not talk to other ranks.
-    pub(crate) fn settle(&self, team: &Collective) -> (Settled, Inventory) {
-        let (step, mut inventory) = self.steps.recv().expect("the committer answers every draft");
-        (self.settings.finish(team, step, &mut inventory), inventory)
+    /// not talk to other ranks. `None` if a panic has ended the thread.
+    pub(crate) fn settle(&self, team: &Collective) -> Option<(Settled, Inventory)> {
+        let (step, mut inventory) = self.steps.recv().ok()?;
+        Some((self.settings.finish(team, step, &mut inventory), inventory))
     }
 }
 

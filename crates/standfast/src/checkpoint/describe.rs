@@ -24,7 +24,7 @@ pub(super) fn describe(
 
 /// Who has written a segment, as seen by one checkpoint.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Writer {
+pub(super) enum WrittenBy {
     /// This rank, for this checkpoint.
     Own,
     /// Another rank, for this checkpoint.
@@ -38,11 +38,11 @@ pub(super) fn count(
     regions: &Regions,
     positions: &[Positions],
     new_pages: u64,
-    writer: impl Fn(u32) -> Writer,
+    writer: impl Fn(u32) -> WrittenBy,
 ) -> Stats {
     let mut stats = Stats { captured_bytes: regions.bytes(), new_pages, ..Stats::default() };
     // Runs of references to one segment are the rule.
-    let mut last = (u32::MAX, Writer::Earlier);
+    let mut last = (u32::MAX, WrittenBy::Earlier);
     for page in positions.iter().flat_map(Positions::refs) {
         stats.pages += 1;
         let Some((number, _)) = page.stored() else {
@@ -53,9 +53,9 @@ pub(super) fn count(
             last = (number, writer(number));
         }
         match last.1 {
-            Writer::Own => stats.duplicate_pages += 1,
-            Writer::Other => stats.remote_pages += 1,
-            Writer::Earlier => stats.old_pages += 1,
+            WrittenBy::Own => stats.duplicate_pages += 1,
+            WrittenBy::Other => stats.remote_pages += 1,
+            WrittenBy::Earlier => stats.old_pages += 1,
         }
     }
     // So far these are all pages in new segments; each new page is one of them.

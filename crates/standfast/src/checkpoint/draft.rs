@@ -1,22 +1,17 @@
 //! A checkpoint in the making: what its pages became, before anything of it is durable.
 
-use std::collections::HashSet;
 use std::time::Instant;
 
-use standfast_capture::Regions;
 use standfast_format::{Reference, RegionImage, SegmentId, SegmentRef, Stats};
-use standfast_reduce::Positions;
 
-use super::capture::Capturer;
-use super::describe::{Table, Writer, count, describe};
-use super::share::Reserved;
 use super::sink::Pending;
+use super::together::Reserved;
 use crate::error::Error;
 
 pub(crate) use standfast_checkpoint::Order;
 
-/// Pages that were taken.
-pub(super) struct Taken {
+/// Pages that were stored.
+pub(super) struct Stored {
     pub(super) pending: standfast_write::Pending,
     /// New segments of this rank.
     pub(super) own: Vec<SegmentId>,
@@ -29,20 +24,20 @@ pub(super) struct Taken {
     pub(super) copy_ns: u64,
 }
 
-impl Taken {
+impl Stored {
     pub(super) fn of(pending: standfast_write::Pending, own: Vec<SegmentId>) -> Self {
         let (foreign, reserved) = (Vec::new(), Vec::new());
         Self { pending, own, foreign, reserved, scan_ns: 0, agree_ns: 0, copy_ns: 0 }
     }
 
     /// Takes in another part of the same checkpoint.
-    pub(super) fn join(&mut self, other: Taken) {
+    pub(super) fn join(&mut self, other: Stored) {
         self.pending.join(other.pending);
         self.own.extend(other.own);
     }
 }
 
-/// Why pages could not be taken, and which segments were begun.
+/// Why pages could not be stored, and which segments were begun.
 pub(super) struct GivenUp {
     pub(super) error: Error,
     pub(super) begun: Vec<SegmentId>,
@@ -52,6 +47,12 @@ impl GivenUp {
     /// Before any segment was begun.
     pub(super) fn early(error: impl Into<Error>) -> Self {
         Self { error: error.into(), begun: Vec::new() }
+    }
+
+    /// After another part of the same checkpoint was stored.
+    pub(super) fn after(mut self, stored: &Stored) -> Self {
+        self.begun.extend(&stored.own);
+        self
     }
 }
 
@@ -70,54 +71,6 @@ pub(crate) struct Draft {
     pub(crate) stats: Stats,
     /// What its reader should know.
     pub(crate) notes: Vec<String>,
-}
-
-impl Capturer {
-    /// Describes what was taken, and remembers it.
-    pub(super) fn draft(
-        &mut self,
-        regions: &Regions,
-        order: Order,
-        started: Instant,
-        positions: Vec<Positions>,
-        taken: Taken,
-    ) -> Draft {
-        let mut table = Table::default();
-        let images = describe(regions, &positions, &mut table);
-        let stats = self.count(regions, &positions, &taken);
-        let references = self.refer_by_hash(&positions, &taken.own);
-        self.put_positions(regions, positions);
-        let table = table.order.into_iter().map(|number| self.table_entry(number)).collect();
-        let Taken { pending, foreign, .. } = taken;
-        self.note_gpu();
-        Draft {
-            order,
-            started,
-            pending: self.pending(order, pending),
-            foreign,
-            regions: images,
-            table,
-            references,
-            stats,
-            notes: std::mem::take(&mut self.notes),
-        }
-    }
-
-    fn count(&self, regions: &Regions, positions: &[Positions], taken: &Taken) -> Stats {
-        let numbers = |ids: &[SegmentId]| -> HashSet<u32> {
-            ids.iter().filter_map(|id| self.catalog.number_of(*id)).collect()
-        };
-        let (own, foreign) = (numbers(&taken.own), numbers(&taken.foreign));
-        let stats = count(regions, positions, taken.pending.pages(), |number| {
-            match (own.contains(&number), foreign.contains(&number)) {
-                (true, _) => Writer::Own,
-                (_, true) => Writer::Other,
-                _ => Writer::Earlier,
-            }
-        });
-        let Taken { scan_ns, agree_ns, copy_ns, .. } = *taken;
-        Stats { scan_ns, agree_ns, copy_ns, ..stats }
-    }
 }
 
 pub(crate) fn elapsed_ns(since: Instant) -> u64 {

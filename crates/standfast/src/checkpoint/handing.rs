@@ -23,12 +23,11 @@ use standfast_checkpoint::{Moved, relocate};
 use standfast_comm::Collective;
 use standfast_format::{AttemptId, Image, SegmentId};
 
-use super::capture::Capturer;
 use super::draft::{Draft, elapsed_ns};
+use super::place::Place;
 use super::pledged::unplaced;
-use super::sharing::Sharing;
+use super::remembered::Remembered;
 use super::sink::{Pending, Stage, Ticket, Unplaced};
-use crate::config::Mode;
 use crate::error::{Error, Result};
 use crate::stores::Stores;
 
@@ -63,22 +62,22 @@ impl Agency {
     }
 }
 
-impl Capturer {
+impl Remembered {
     /// Takes the node's agent for what is captured from now on.
     pub(crate) fn use_agent(&mut self, link: Link, stores: &Stores) {
-        self.agency.link = Some(Arc::new(link));
-        self.agency.ranks = stores.own_ranks().len();
-        self.agency.is_whole = stores.are_one();
+        self.writer.agency.link = Some(Arc::new(link));
+        self.writer.agency.ranks = stores.own_ranks().len();
+        self.writer.agency.is_whole = stores.are_one();
     }
 
     /// Whether the agent commits what is captured: ranks need not talk about it any more.
     pub(super) fn agent_commits(&self) -> bool {
-        self.has_agent() && self.agency.is_whole
+        self.writer.has_agent() && self.writer.agency.is_whole
     }
 
     /// Tells the agent that this rank has no part in an attempt.
     pub(super) fn give_up(&self, attempt: AttemptId) {
-        if let Some(link) = &self.agency.link {
+        if let Some(link) = &self.writer.agency.link {
             link.abort(attempt);
         }
     }
@@ -93,25 +92,17 @@ impl Capturer {
         self.notes.push(text.to_owned());
     }
 
-    /// Whether the node's agent is used; the same on all ranks.
-    pub(super) fn has_agent(&self) -> bool {
-        self.agency.link.is_some()
-    }
-
     /// Why the agent is of no more use to this rank, if that is so.
     pub(crate) fn agent_lost(&self) -> Option<Error> {
-        self.agency.link.as_ref().and_then(|link| link.lost()).map(Error::from)
+        self.writer.agency.link.as_ref().and_then(|link| link.lost()).map(Error::from)
     }
 
     /// Goes on without the agent: what refers to streams is forgotten and read back from the store
     /// by the next checkpoint. Every rank does it.
     pub(crate) fn dismiss_agent(&mut self, team: &Collective, why: &str) {
-        self.agency = Agency::default();
-        self.catalog.clear();
-        self.forget_positions();
-        self.references.clear();
-        self.sharing = Sharing::new(&self.config, team);
-        self.catalog_loaded = self.config.mode != Mode::All;
+        self.writer.agency = Agency::default();
+        self.ledger.reset(self.env.config.mode);
+        self.place = Place::new(&self.env.config, team);
         self.notes.push(format!("written by the ranks themselves from now on: {why}"));
     }
 
@@ -125,7 +116,8 @@ impl Capturer {
         match part {
             Ok((part, image)) => {
                 let (streams, image) = (part.streams.clone(), Box::new(image));
-                ticket.unplaced = (!self.agency.is_whole).then_some(Unplaced { image, streams });
+                ticket.unplaced =
+                    (!self.writer.agency.is_whole).then_some(Unplaced { image, streams });
                 ticket.hand_over(part);
             }
             Err(error) => ticket.stage = Stage::Failed(error),
@@ -136,8 +128,8 @@ impl Capturer {
         let (mut moved, mut streams) = (HashMap::new(), Vec::new());
         let mut segments = Vec::with_capacity(draft.table.len());
         for (id, known) in &draft.table {
-            let alias = self.agency.aliases.get(id);
-            let target = alias.and_then(|(segment, _)| self.references.get(segment));
+            let alias = self.writer.agency.aliases.get(id);
+            let target = alias.and_then(|(segment, _)| self.ledger.references.get(segment));
             match (alias, target, known) {
                 (Some((_, first_slot)), Some(segment), _) => {
                     moved.insert(*id, Moved { segment: *segment, first_slot: *first_slot });
@@ -154,11 +146,11 @@ impl Capturer {
             }
         }
         let mut image = Image {
-            job: self.header.id,
+            job: self.env.header.id,
             version: draft.order.version,
-            rank: self.rank,
-            page_bytes: self.config.page.0 as u32,
-            hash: self.config.hash,
+            rank: self.env.rank,
+            page_bytes: self.env.config.page.0 as u32,
+            hash: self.env.config.hash,
             segments,
             regions: std::mem::take(&mut draft.regions),
             references: draft.references.take(),

@@ -8,9 +8,9 @@
 //! return   level memory                     prune   what is beyond `keep`
 //!                                            level local, settled
 //! ```
-//! With `capture = cow` the program's thread only freezes the state ([`snapshot`]); scan, hash, find
-//! and copy are then the committer's thread's work, and so are catalog and positions until the
-//! checkpoint has settled. The same goes for pages that are staged on a device ([`device`]).
+//! Where a snapshot or a device has the pages ([`take`]), the program's thread does not wait for
+//! them: they are taken in by the committer's thread, which then has what capturing remembers until
+//! the checkpoint has settled.
 //!
 //! One checkpoint is under way at a time: the next call waits for the commit of the previous
 //! one, so that it may refer to its pages.
@@ -20,22 +20,29 @@
 //!   became of a checkpoint by a [`commit::Settled`], and `settle` applies it.
 //! - After a failure nothing refers to the pages of the failed checkpoint any more.
 
-pub(crate) mod capture;
+pub(crate) mod attempt;
+mod bring;
+mod candidates;
 pub(crate) mod commit;
 pub(crate) mod committer;
+mod cow;
 mod describe;
 pub(crate) mod device;
 pub(crate) mod draft;
-mod gpu;
 mod handed;
 mod handing;
+mod ledger;
 mod owners;
+mod place;
 mod pledged;
-mod share;
-mod sharing;
+mod refer;
+pub(crate) mod remembered;
 mod sink;
-pub(crate) mod snapshot;
-pub(crate) mod stop;
+mod stopped;
 mod storing;
+pub(crate) mod take;
 mod together;
 pub(crate) mod told;
+mod tracks;
+pub(crate) mod under_way;
+mod writer;

@@ -19,7 +19,8 @@ use standfast_format::{Image, Rank, Reference, Referred, Run, SegmentId};
 use standfast_reduce::Positions;
 use standfast_share::{Assignment, Fate, Places};
 
-use super::capture::Capturer;
+use super::ledger::Ledger;
+use super::remembered::Env;
 
 /// Beyond so many bytes of hashes an image goes without: readers take images of 1 GiB.
 const LIST_BYTES_MAX: usize = 1 << 29;
@@ -118,27 +119,26 @@ impl Owners {
             self.guests.remove(id);
         }
     }
-}
 
-impl Capturer {
-    /// The pages of a checkpoint that other ranks store, where the strategy has them written down;
-    /// `began`: the segments of this rank's own pages.
+    /// The pages of a checkpoint that other ranks store; `began`: the segments of this rank's own
+    /// pages.
     pub(super) fn refer_by_hash(
         &mut self,
+        env: &Env,
+        ledger: &Ledger,
         positions: &[Positions],
         began: &[SegmentId],
     ) -> Option<Vec<Reference>> {
-        let owners = self.sharing.owners()?;
-        owners.began(began, self.rank);
+        self.began(began, env.rank);
         let shares = |number: u32| {
-            let id = self.catalog.segment_id(number);
-            let named = || self.references.get(&id).map_or(self.rank, |segment| segment.rank);
+            let (id, reference) = ledger.table_entry(number);
+            let named = || reference.map_or(env.rank, |segment| segment.rank);
             Shares {
-                writer: owners.writers.get(&id).copied().unwrap_or_else(named),
-                guests: owners.guests.get(&id).map_or(&[], Vec::as_slice),
+                writer: self.writers.get(&id).copied().unwrap_or_else(named),
+                guests: self.guests.get(&id).map_or(&[], Vec::as_slice),
             }
         };
-        list(positions, self.rank, self.scanner.hash_bytes(), shares)
+        list(positions, env.rank, env.scanner.hash_bytes(), shares)
     }
 }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use standfast_agent::Link;
 use standfast_format::{AttemptId, Image, SegmentId};
 
-use super::capture::Capturer;
 use super::draft::Order;
+use super::writer::Writer;
 use crate::error::Error;
 
 /// Pages that are captured and not yet durable, with whoever makes them so.
@@ -15,7 +15,7 @@ pub(crate) enum Pending {
     Agent(Ticket),
 }
 
-impl Capturer {
+impl Writer {
     /// Captured pages, with whoever makes them durable.
     pub(super) fn pending(&self, order: Order, captured: standfast_write::Pending) -> Pending {
         match &self.agency.link {

@@ -5,7 +5,7 @@
 
 use standfast_capture::{Dirty, Region, Regions};
 use standfast_format::SegmentId;
-use standfast_reduce::{Catalog, Changed, Consume, Found, PageRef, Positions};
+use standfast_reduce::{Catalog, Changed, Found, PageRef, Positions};
 use standfast_share::Place;
 use standfast_write::Batch;
 
@@ -33,10 +33,9 @@ pub(super) struct Storing<'a> {
     pub(super) begun: Vec<SegmentId>,
 }
 
-impl Consume for Storing<'_> {
-    type Error = Error;
-
-    fn changed(&mut self, page: Changed<'_>) -> Result<PageRef> {
+impl Storing<'_> {
+    /// Takes a page that is not what it was, and says where it is from now on.
+    pub(super) fn changed(&mut self, page: Changed<'_>) -> Result<PageRef> {
         if self.mode.finds_equal() && page.zero {
             return Ok(PageRef::ZERO);
         }
@@ -54,7 +53,8 @@ impl Consume for Storing<'_> {
         }
     }
 
-    fn unseen(
+    /// Takes a page of which nothing is known, and fills in its hash.
+    pub(super) fn unseen(
         &mut self,
         region: usize,
         page: usize,
@@ -75,14 +75,14 @@ impl Consume for Storing<'_> {
             }
         }
     }
-}
 
-impl Storing<'_> {
-    /// Where the page stored last lies: number of the segment among those begun, and slot.
-    pub(super) fn last_place(&self) -> Place {
-        let segment = self.begun.len() as u32 - 1;
-        let slot = self.batch.slots().expect("a page was stored") - 1;
-        Place { segment, slot }
+    /// Where a page lies that was stored last: number of the segment among those begun, and slot.
+    pub(super) fn location(&self, stored: PageRef) -> Result<Place> {
+        let (Some((_, slot)), Some(segment)) = (stored.stored(), self.begun.len().checked_sub(1))
+        else {
+            return Err(Error::Broken { what: "storing" });
+        };
+        Ok(Place { segment: segment as u32, slot })
     }
 
     /// So many pages are still to come.
@@ -92,7 +92,7 @@ impl Storing<'_> {
     }
 
     /// Ends the piece before a page that does not follow it.
-    fn follow(&mut self, region: usize, page: usize) -> Result<()> {
+    pub(super) fn follow(&mut self, region: usize, page: usize) -> Result<()> {
         let follows = page > 0 && self.last == Some((region, page - 1));
         if !follows {
             self.batch.end_piece()?;

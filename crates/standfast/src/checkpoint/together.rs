@@ -1,193 +1,280 @@
-//! Taking pages together: ranks agree on who stores which page, and only then are pages copied.
+//! Taking pages together: ranks agree on who stores which page, and only then are pages brought.
 //!
-//! Data: scan -> candidates: pages new to this rank -> assignment -> this rank's share is copied, or
-//! staged on a device with places reserved for it -> everybody tells where the pages lie -> references.
+//! ```text
+//! look    every page that may be new is hashed -> candidates: pages new to this rank
+//! assign  the ranks decide who stores what; whoever waits to write is served meanwhile
+//! keep    what can be set aside gets places in segments of its own, and is brought later
+//! bring   the rest of this rank's share, in order
+//! locate  the ranks tell each other where the pages lie -> references
+//! ```
+//! Why writers are served while the ranks agree: a writer may be inside of the very library that
+//! carries our messages, holding its lock. If it waited for us and we for it, nobody would ever go
+//! on. So pages that hold a writer up are stored by this rank without asking; another rank may
+//! store them too.
+//!
+//! Other ranks refer to places before anything is in them. That is safe: nothing counts before all
+//! ranks have committed, and a rank that fails until then takes the checkpoint with it.
+//!
+//! Invariants:
+//! - A rank that fails goes on to the end, so that no other waits for it.
+//! - While this thread waits for other ranks, no writer waits longer than [`PATIENCE`].
+//! - Nothing is held up any more when the ranks tell each other where pages lie.
 
-use std::collections::HashMap;
-use std::time::Instant;
+use std::ops::Range;
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use standfast_comm::Collective;
 use standfast_format::SegmentId;
-use standfast_reduce::{Changed, Consume, PageRef, Positions};
-use standfast_share::{Assignment, Fate, Place, Places};
+use standfast_reduce::{Changed, Consume, Found, PageAt};
+use standfast_share::{Assignment, Place as Location};
 
-use super::capture::Capturer;
-use super::device::Staging;
-use super::draft::{GivenUp, Taken, elapsed_ns};
-use super::share::{stage_whole, store_from_device};
-use super::sharing::{Candidates, Gathering};
-use super::stop::{elsewhere, targets};
+use super::bring::{Bringing, Pages};
+use super::candidates::{Candidates, Gathering};
+use super::draft::{GivenUp, Stored, elapsed_ns};
+use super::place::Placement;
+use super::refer::{OwnPlaces, locate};
+use super::storing::Storing;
+use super::take::{Phase, Scope};
+use crate::error::{Error, Result};
+use crate::identity;
 
-/// Where this rank has put what it stores, by candidate.
-pub(super) type OwnPlaces = Vec<Option<Place>>;
+/// So long writers wait for an agreement before they are served.
+const PATIENCE: Duration = Duration::from_millis(50);
+/// How often it is looked after them.
+const LOOK: Duration = Duration::from_millis(1);
 
-impl Capturer {
-    /// Scans, agrees with the other ranks on who stores what, and copies this rank's share.
-    /// Collective; a rank that fails goes on to the end, so that no other waits for it.
-    ///
-    /// # Safety
-    /// As [`Capturer::capture`]: mapped, and nobody writes to it until this returns.
-    pub(super) unsafe fn take_together(
+/// A segment whose pages are known, and set aside to be brought later.
+pub(super) struct Reserved {
+    pub(super) id: SegmentId,
+    pub(super) hashes: Arc<Vec<u8>>,
+    pub(super) pages: Vec<PageAt>,
+}
+
+impl Phase<'_> {
+    /// Looks, agrees with the other ranks on who stores what, and stores this rank's share.
+    /// `ready`: whether all sources are there. Collective.
+    pub(super) fn together(
         &mut self,
-        staging: Staging<'_>,
-        positions: &mut [Positions],
+        placement: &mut dyn Placement,
         team: &Collective,
-    ) -> std::result::Result<Taken, GivenUp> {
-        let regions = staging.regions;
+        sources: &[&Pages<'_>],
+        scope: &mut Scope<'_>,
+        ready: Result<()>,
+    ) -> std::result::Result<Stored, GivenUp> {
         let mut clock = Instant::now();
         let mut lap = || elapsed_ns(std::mem::replace(&mut clock, Instant::now()));
-        let (mut elsewhere, mut scanned) = (elsewhere(regions), Ok(()));
-        let candidates = self.with_dirty(regions, |this, dirty| {
-            let (scanner, notes, mode) = (&this.scanner, &mut this.notes, this.config.mode);
-            Gathering::run(scanner, &mut this.catalog, |gathering| {
-                // SAFETY: the caller vouches for the memory.
-                let mut targets =
-                    unsafe { targets(regions, positions, &mut elsewhere, dirty, mode) };
-                let Ok(()) = scanner.scan(&mut targets, |page| gathering.changed(page));
-                scanned = staging.gather(scanner, positions, gathering, notes);
-                Ok(())
-            })
-        });
+        let (candidates, looked) = self.look(sources, scope);
         let scan_ns = lap();
-        let strategy = self.sharing.strategy();
-        let assignment =
-            strategy.assign(team.raw(), candidates.hashes()).map_err(GivenUp::early)?;
+        let mut own = OwnPages {
+            places: vec![None; candidates.len()],
+            candidates: &candidates,
+            regions: self.regions.iter().map(|region| region.bytes()).collect(),
+            store: self.storing(0),
+            failure: ready.and(looked).err(),
+        };
+        let assignment = match own.assign(placement, team, sources) {
+            Ok(assignment) => assignment,
+            Err(error) => return Err(GivenUp { error, begun: own.store.begun }),
+        };
         let assign_ns = lap();
-        // SAFETY: the caller vouches for the memory.
-        let stored = unsafe { self.store_own(staging, &candidates, &assignment) };
-        let stored = match (scanned, stored) {
-            (Err(error), Ok((taken, _))) => Err(GivenUp { error, begun: taken.own }),
-            (_, stored) => stored,
-        };
+        let stored = own.store_share(&assignment, sources);
+        let stored = stored
+            .and_then(|(stored, places, kept)| self.reserve(&candidates, &kept, stored, places));
         let copy_ns = lap();
-        let taken = self.refer_together(team, positions, (&candidates, &assignment), stored)?;
-        Ok(Taken { scan_ns, copy_ns, agree_ns: assign_ns + lap(), ..taken })
+        let agreed = (&candidates, &assignment);
+        let stored = locate(placement, team, self.ledger, agreed, stored, scope.positions)?;
+        Ok(Stored { scan_ns, copy_ns, agree_ns: assign_ns + lap(), ..stored })
     }
 
-    /// Learns where the other ranks have put what they store for this one, and refers to it.
-    /// `stored`: where this rank has put what it stores, by candidate. Collective, whatever became
-    /// of this rank's part.
-    pub(super) fn refer_together(
-        &mut self,
-        team: &Collective,
-        positions: &mut [Positions],
-        (candidates, assignment): (&Candidates, &Assignment),
-        stored: std::result::Result<(Taken, OwnPlaces), GivenUp>,
-    ) -> std::result::Result<Taken, GivenUp> {
-        let (begun, places) = match &stored {
-            Ok((taken, places)) => (taken.own.clone(), places.as_slice()),
-            Err(given_up) => (given_up.begun.clone(), &[][..]),
-        };
-        // What failed is told right after this; until then any place will do.
-        let nowhere = Place { segment: 0, slot: 0 };
-        let place =
-            |candidate: u32| places.get(candidate as usize).copied().flatten().unwrap_or(nowhere);
-        let located = self.sharing.strategy().locate(team.raw(), assignment, &begun, &place);
-        let located =
-            located.map_err(|error| GivenUp { error: error.into(), begun: begun.clone() })?;
-        let (taken, places) = stored?;
-        let foreign = self.refer(positions, candidates, assignment, &located, &begun, &places);
-        Ok(Taken { foreign, ..taken })
+    /// Looks at every page that may be new.
+    fn look(&mut self, sources: &[&Pages<'_>], scope: &mut Scope<'_>) -> (Candidates, Result<()>) {
+        let (scanner, mode) = (&self.env.scanner, self.env.config.mode);
+        let regions = scope.positions.len();
+        let (candidates, looked) = Gathering::run(scanner, &mut self.ledger.catalog, |gathering| {
+            let mut targets = scope.targets(mode);
+            let mut sources = sources.iter();
+            sources.try_for_each(|source| scanner.scan(*source, &mut targets, gathering))
+        });
+        keep_only(sources, regions, &candidates, |_| true);
+        (candidates, looked)
     }
 
-    /// Copies or stages the candidates that this rank stores; where each lies, by candidate.
-    ///
-    /// # Safety
-    /// As [`Capturer::capture`]: mapped, and nobody writes to it until this returns.
-    unsafe fn store_own(
+    /// Reserves places for candidates that are set aside, in segments of their own.
+    fn reserve(
         &mut self,
-        staging: Staging<'_>,
         candidates: &Candidates,
-        assignment: &Assignment,
-    ) -> std::result::Result<(Taken, OwnPlaces), GivenUp> {
-        let on_device: Vec<bool> =
-            staging.regions.iter().map(|region| region.device().is_some()).collect();
-        let (there, here): (Vec<u32>, Vec<u32>) =
-            assignment.mine().partition(|candidate| on_device[candidates.place(*candidate).0]);
-        let staged = stage_whole(staging, candidates, &there).map_err(GivenUp::early)?;
-        let now: &[u32] = if staged { &[] } else { &there };
-        let mut places: OwnPlaces = vec![None; assignment.len()];
-        // SAFETY: the caller vouches for the memory.
-        let taken = unsafe { self.copy_own(staging, candidates, (&here, now), &mut places) };
-        let mut taken = taken?;
-        if staged {
-            self.reserve(candidates, &there, &mut taken, &mut places)?;
-        }
-        Ok((taken, places))
-    }
-
-    /// Copies candidates in this memory and on the device.
-    ///
-    /// # Safety
-    /// As [`Capturer::capture`]: mapped, and nobody writes to it until this returns.
-    unsafe fn copy_own(
-        &mut self,
-        staging: Staging<'_>,
-        candidates: &Candidates,
-        (here, there): (&[u32], &[u32]),
-        places: &mut OwnPlaces,
-    ) -> std::result::Result<Taken, GivenUp> {
-        let Staging { regions, order, .. } = staging;
-        let page_bytes = self.config.page.0 as usize;
-        let pages = here.len() + there.len();
-        self.catalog.reserve(pages);
-        // SAFETY: the caller vouches for the memory.
-        let memory: Vec<&[u8]> = regions.iter().map(|region| unsafe { region.memory() }).collect();
-        let mut store = self.storing(regions, order, pages as u64 * page_bytes as u64);
-        for candidate in here {
-            let (region, page) = candidates.place(*candidate);
-            let bytes = memory[region].chunks(page_bytes).nth(page).expect("it was scanned");
-            let hash = candidates.hash(*candidate);
-            let stored = store.changed(Changed { region, page, bytes, hash, zero: false });
-            if let Err(error) = stored {
-                return Err(GivenUp { error, begun: store.begun });
+        kept: &[u32],
+        mut stored: Stored,
+        mut places: OwnPlaces,
+    ) -> std::result::Result<(Stored, OwnPlaces), GivenUp> {
+        let config = &self.env.config;
+        let slots_max = (self.writer.segment_bytes(config) / config.page.0) as usize;
+        let catalog = &mut self.ledger.catalog;
+        for kept in kept.chunks(slots_max) {
+            let id = match identity::bytes() {
+                Ok(id) => SegmentId(id),
+                Err(error) => return Err(GivenUp { error, begun: stored.own }),
+            };
+            stored.own.push(id);
+            catalog.open_segment(id);
+            let segment = stored.own.len() as u32 - 1;
+            for (slot, candidate) in (0..).zip(kept) {
+                let Found::Entered(_) = catalog.find_or_enter(candidates.hash(*candidate)) else {
+                    let error = Error::Broken { what: "reserving" };
+                    return Err(GivenUp { error, begun: stored.own });
+                };
+                places[*candidate as usize] = Some(Location { segment, slot });
             }
-            places[*candidate as usize] = Some(store.last_place());
+            let pages = kept.iter().map(|candidate| candidates.page(*candidate)).collect();
+            stored.reserved.push(Reserved { id, hashes: catalog.seal_segment(), pages });
         }
-        let stored = store_from_device(&mut store, staging, candidates, there, places);
-        match stored.and_then(|()| store.close()) {
-            Ok(()) => Ok(Taken::of(store.batch.finish(), store.begun)),
-            Err(error) => Err(GivenUp { error, begun: store.begun }),
+        Ok((stored, places))
+    }
+}
+
+/// Lets the program have everything but candidates that are wanted.
+fn keep_only(
+    sources: &[&Pages<'_>],
+    regions: usize,
+    candidates: &Candidates,
+    is_wanted: impl Fn(&u32) -> bool,
+) {
+    for (source, region) in
+        sources.iter().flat_map(|source| (0..regions).map(move |at| (source, at)))
+    {
+        let is_needed = |pages: Range<usize>| {
+            candidates.within(region, pages).any(|candidate| is_wanted(&candidate))
+        };
+        source.needed(region, &is_needed);
+    }
+}
+
+/// The pages that this rank stores.
+struct OwnPages<'a> {
+    candidates: &'a Candidates,
+    /// Where each candidate is that was stored.
+    places: OwnPlaces,
+    /// Length of each region.
+    regions: Vec<usize>,
+    store: Storing<'a>,
+    /// What looking or storing failed with: nothing is stored any more.
+    failure: Option<Error>,
+}
+
+impl OwnPages<'_> {
+    /// Lets the ranks agree, and serves those who wait meanwhile.
+    fn assign(
+        &mut self,
+        placement: &mut dyn Placement,
+        team: &Collective,
+        sources: &[&Pages<'_>],
+    ) -> Result<Assignment> {
+        let hashes = self.candidates.hashes();
+        if !sources.iter().any(|source| source.holds_up()) {
+            return Ok(placement.strategy().assign(team.raw(), hashes)?);
+        }
+        let (waiter, comm) = (std::thread::current(), team.raw());
+        std::thread::scope(|scope| {
+            let agreeing = scope.spawn(move || {
+                let assigned = placement.strategy().assign(comm, hashes);
+                waiter.unpark();
+                assigned
+            });
+            let mut patience = PATIENCE;
+            while !agreeing.is_finished() {
+                let looked = Instant::now();
+                std::thread::park_timeout(LOOK);
+                if !sources.iter().any(|source| source.is_overdue()) {
+                    continue;
+                }
+                patience = patience.saturating_sub(looked.elapsed());
+                if patience.is_zero() {
+                    sources.iter().for_each(|source| self.serve(*source));
+                }
+            }
+            Ok(agreeing.join().unwrap_or_else(|panic| resume_unwind(panic))?)
+        })
+    }
+
+    /// Stores what holds writers up, and lets them go on.
+    fn serve(&mut self, source: &Pages<'_>) {
+        let mut room = vec![0; self.store.page_bytes];
+        source.serve(&mut |region, pages| {
+            for candidate in self.candidates.within(region, pages) {
+                if self.places[candidate as usize].is_some() || self.failure.is_some() {
+                    continue;
+                }
+                let at = self.candidates.page(candidate);
+                let rest = self.regions[region] - at.page as usize * room.len();
+                let length = rest.min(room.len());
+                let bytes = &mut room[..length];
+                source.read(at, bytes);
+                let (page, hash) = (at.page as usize, self.candidates.hash(candidate));
+                let changed = Changed { region, page, bytes, hash, zero: false };
+                let stored = self.store.changed(changed).and_then(|at| self.store.location(at));
+                match stored {
+                    Ok(location) => self.places[candidate as usize] = Some(location),
+                    Err(error) => self.failure = Some(error),
+                }
+            }
+        });
+    }
+
+    /// Stores this rank's share, and finishes; returns the candidates that are set aside as well.
+    fn store_share(
+        mut self,
+        assignment: &Assignment,
+        sources: &[&Pages<'_>],
+    ) -> std::result::Result<(Stored, OwnPlaces, Vec<u32>), GivenUp> {
+        let stored = match self.failure.take() {
+            None => self.bring_share(assignment, sources),
+            Some(error) => Err(error),
+        };
+        let stored = stored.inspect_err(|_| {
+            // Nobody is held up any more, whatever became of it.
+            sources.iter().for_each(|source| drop(source.end()));
+        });
+        match stored.and_then(|kept| self.store.close().map(|()| kept)) {
+            Ok(kept) => {
+                let stored = Stored::of(self.store.batch.finish(), self.store.begun);
+                Ok((stored, self.places, kept))
+            }
+            Err(error) => Err(GivenUp { error, begun: self.store.begun }),
         }
     }
 
-    /// Replaces candidates by references to where they are; returns other ranks' new segments.
-    fn refer(
-        &mut self,
-        positions: &mut [Positions],
-        candidates: &Candidates,
-        assignment: &Assignment,
-        located: &Places,
-        begun: &[SegmentId],
-        places: &[Option<Place>],
-    ) -> Vec<SegmentId> {
-        let own: Vec<u32> = begun.iter().map(|id| self.catalog.foreign_segment(*id)).collect();
-        let foreign: Vec<u32> =
-            located.segments().iter().map(|id| self.catalog.foreign_segment(*id)).collect();
-        if let Some(owners) = self.sharing.owners() {
-            owners.agreed(assignment, located);
+    fn bring_share(&mut self, assignment: &Assignment, sources: &[&Pages<'_>]) -> Result<Vec<u32>> {
+        let Self { candidates, places, store, .. } = self;
+        let open = |candidate: &u32| {
+            assignment.is_mine(*candidate) && places[*candidate as usize].is_none()
+        };
+        keep_only(sources, self.regions.len(), candidates, open);
+        let share: Vec<u32> = assignment.mine().filter(open).collect();
+        let (mut kept, mut now) = (Vec::new(), Vec::new());
+        for source in sources {
+            let of = |candidate: &u32| {
+                source.reach(candidates.page(*candidate).region as usize).is_some()
+            };
+            let own: Vec<u32> = share.iter().copied().filter(of).collect();
+            let pages: Vec<PageAt> = own.iter().map(|of| candidates.page(*of)).collect();
+            match source.keep(&pages)? {
+                true => kept.extend(own),
+                false => now.push((*source, own)),
+            }
         }
-        let mut earlier: HashMap<SegmentId, u32> = HashMap::new();
-        let final_places: Vec<PageRef> = (0..assignment.len() as u32)
-            .map(|candidate| match (places[candidate as usize], assignment.fate(candidate)) {
-                // Also what another rank stores too: a segment to which nobody refers would go.
-                (Some(Place { segment, slot }), _) => PageRef::at(own[segment as usize], slot),
-                (None, Fate::Mine) => unreachable!("this rank has stored it"),
-                (None, Fate::Theirs { .. }) => {
-                    let Place { segment, slot } = located.get(candidate).expect("it was located");
-                    PageRef::at(foreign[segment as usize], slot)
-                }
-                (None, Fate::Old { segment, slot }) => {
-                    let number = *earlier
-                        .entry(segment)
-                        .or_insert_with(|| self.catalog.foreign_segment(segment));
-                    PageRef::at(number, slot)
-                }
-            })
-            .collect();
-        for positions in positions {
-            positions.remap(|page| candidates.find(page).map_or(page, |at| final_places[at]));
+        store.expect_pages(now.iter().map(|(_, own)| own.len()).sum());
+        for (source, own) in now {
+            let mut bringing = Bringing::new(store, source);
+            for candidate in own {
+                let (page, hash) = (candidates.page(candidate), candidates.hash(candidate));
+                let entered = bringing.hashed(page, hash)?;
+                places[candidate as usize] = Some(bringing.location(entered)?);
+            }
+            bringing.flush()?;
+            source.end()?;
         }
-        located.segments().to_vec()
+        Ok(kept)
     }
 }

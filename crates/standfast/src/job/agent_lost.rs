@@ -56,10 +56,16 @@ impl Job {
         match agent::connect(&self.loaded, &self.store, &self.header, lock, team, stores)? {
             Ok(link) => {
                 core.search = None;
-                core.capturer().use_agent(link, stores);
-                core.capturer().note("written through the node's agent again");
+                if let Some(memory) = core.memory() {
+                    memory.use_agent(link, stores);
+                    memory.note("written through the node's agent again");
+                }
             }
-            Err(Some(why)) => core.capturer().note_no_agent(&why),
+            Err(Some(why)) => {
+                if let Some(memory) = core.memory() {
+                    memory.note_no_agent(&why);
+                }
+            }
             Err(None) => {}
         }
         Ok(())
@@ -67,13 +73,18 @@ impl Job {
 }
 
 impl Core {
+    /// Why the agent is of no more use to this rank, if that is so.
+    pub(super) fn agent_lost(&mut self) -> Option<Error> {
+        self.memory()?.agent_lost()
+    }
+
     /// Whether a capture that failed on all ranks did so where one has lost its agent: without
     /// agents it may succeed, and memory is still as it was.
     pub(super) fn agent_is_gone(&mut self, error: &Error) -> Phase<bool> {
         if error.is_out_of_reach() {
             return Ok(false);
         }
-        let has_agent = self.capturer().agent_lost().is_none();
+        let has_agent = self.agent_lost().is_none();
         let [all_have] = *self.team.all_hold(Step("agent: lost"), [has_agent])?;
         Ok(!all_have)
     }
@@ -91,7 +102,7 @@ impl Core {
 
     /// Goes on without the agent, which this or another rank has lost.
     fn dismiss_agent(&mut self, lost: Option<Error>) -> Phase<()> {
-        let inventory = self.inventory.as_mut().expect("settled");
+        let (memory, inventory) = self.stage.idle()?;
         // What the agent did last, the store knows, and the first rank asks for all.
         let held = self.team.tell(Step("agent: holdings"), || {
             refresh(&*self.store, inventory);
@@ -99,8 +110,7 @@ impl Core {
         });
         held?.take_in(inventory);
         let why = lost.map_or_else(|| "another rank has lost it".into(), |lost| lost.to_string());
-        let capturer = self.capturer.as_mut().expect("settled");
-        capturer.dismiss_agent(&self.team, &why);
+        memory.dismiss_agent(&self.team, &why);
         self.search = Some(Search::new());
         // No agent writes for this job any more, once all ranks have left theirs.
         self.team.meet(Step("agent: left"))?;

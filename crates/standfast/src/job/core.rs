@@ -1,27 +1,28 @@
 //! What checkpoints and restarts of a job work on, one at a time.
 //!
-//! Data: regions and what is known of their pages -> capturer -> committer, which brings them back
-//! with what became of them.
+//! Data: regions and what is remembered of their pages -> a checkpoint -> committer, which brings
+//! back what it was lent with what became of it.
 //!
 //! Invariants:
-//! - Capturer and inventory travel with a checkpoint that is under way: they are here again when it
-//!   is settled, and every call that needs them settles first.
+//! - What a checkpoint under way was lent is not here ([`Stage`]): every call that needs it settles
+//!   first, and gets an error where a panic has kept it from coming back.
 //! - Memory may go only when nobody reads or fills it any more ([`Core::wait_taken`]).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use standfast_capture::{Memory, Region, Regions};
-use standfast_comm::{Collective, Concurrency, Step};
+use standfast_comm::{Collective, Concurrency, Lost, Step};
 use standfast_format::SegmentId;
 use standfast_restart::{Inventory, Rebuild};
 use standfast_store::Store;
 
 use super::agent_lost::Search;
-use crate::checkpoint::capture::Capturer;
+use crate::checkpoint::attempt::Taken;
 use crate::checkpoint::commit::Committed;
-use crate::checkpoint::committer::Committer;
+use crate::checkpoint::committer::{Committer, Work};
 use crate::checkpoint::device::{SharedDevice, lock_device};
-use crate::checkpoint::snapshot::UnderWay;
+use crate::checkpoint::remembered::Remembered;
+use crate::checkpoint::under_way::UnderWay;
 use crate::error::{Phase, Result};
 use crate::global::Floor;
 use crate::lazy::Lazy;
@@ -40,25 +41,63 @@ pub(crate) struct Core {
     pub(super) store: Arc<dyn Store>,
     /// The device on which regions lie, once there is one.
     pub(crate) device: Option<SharedDevice>,
-    /// `None` while a snapshot is being taken in: it travels with the snapshot.
-    pub(super) capturer: Option<Capturer>,
+    pub(super) stage: Stage,
     /// Set where an agent was lost.
     pub(super) search: Option<Search>,
-    pub(super) under_way: Option<UnderWay>,
     pub(super) committer: Committer,
     /// A restart whose pages are still arriving.
     pub(crate) lazy: Option<Lazy>,
     /// Memory that the job owns, by region, with its alignment. Goes after the committer, which may
     /// still be reading it.
     pub(crate) allocations: Vec<(String, Memory, usize)>,
-    /// `None` while a draft is being committed: it travels with the draft.
-    pub(super) inventory: Option<Inventory>,
     /// Segments that this rank alone could not read. The others are told before the next
     /// checkpoint, which must not lean on them.
     pub(crate) suspects: Vec<SegmentId>,
     /// What levels beyond the stores of the nodes have seen.
     pub(crate) floor: Floor,
     pub(super) reports: Vec<Report>,
+}
+
+/// How far the newest checkpoint has come, and what is here meanwhile.
+pub(crate) enum Stage {
+    /// Nothing is under way.
+    Idle(Box<Remembered>, Inventory),
+    /// It was captured in the call; the committer has the inventory.
+    Committing(Box<Remembered>),
+    /// Its pages are taken in behind the program; the committer has everything.
+    Behind(UnderWay),
+    /// Something is on its way from one stage to another; met elsewhere, a panic has lost it.
+    Moving,
+}
+
+impl Stage {
+    /// What a checkpoint or restart works on.
+    pub(super) fn idle(&mut self) -> Kept<(&mut Remembered, &mut Inventory)> {
+        match self {
+            Stage::Idle(memory, inventory) => Ok((memory, inventory)),
+            _ => Err(broken()),
+        }
+    }
+
+    /// What capturing remembers, if it is here.
+    fn memory(&mut self) -> Option<&mut Remembered> {
+        match self {
+            Stage::Idle(memory, _) | Stage::Committing(memory) => Some(memory),
+            Stage::Behind(_) | Stage::Moving => None,
+        }
+    }
+
+    fn is_under_way(&self) -> bool {
+        matches!(self, Stage::Committing(_) | Stage::Behind(_))
+    }
+}
+
+/// What a panic may have lost: then this rank takes no part in anything any more. The others learn
+/// it by the first agreement of each call.
+type Kept<T> = std::result::Result<T, Lost>;
+
+fn broken() -> Lost {
+    standfast_comm::Error::Broken { what: "an earlier checkpoint" }.into()
 }
 
 pub(crate) fn lock(core: &Mutex<Core>) -> MutexGuard<'_, Core> {
@@ -71,8 +110,8 @@ impl Core {
     /// Makes ready what the first checkpoint of what is protected now needs.
     pub(crate) fn warm(&mut self) {
         let bytes = self.regions.bytes();
-        if let Some(capturer) = &mut self.capturer {
-            capturer.warm(bytes);
+        if let Some(memory) = self.memory() {
+            memory.warm(bytes);
         }
     }
 
@@ -104,7 +143,7 @@ impl Core {
     /// Waits until nobody reads or fills memory any more: it may be gone right after this.
     pub(crate) fn wait_taken(&mut self) {
         self.finish_arrival();
-        if let Some(under_way) = &self.under_way {
+        if let Stage::Behind(under_way) = &self.stage {
             under_way.wait_taken();
         }
     }
@@ -113,24 +152,45 @@ impl Core {
     /// board tells it to the program.
     pub(crate) fn settle(&mut self) {
         self.finish_arrival();
-        if self.inventory.is_some() {
+        if !self.stage.is_under_way() {
             return;
         }
-        let (settled, inventory) = self.committer.settle(&self.team);
-        self.inventory = Some(inventory);
-        if let Some(under_way) = self.under_way.take() {
-            self.capturer = Some(under_way.capturer());
-        }
+        let stage = std::mem::replace(&mut self.stage, Stage::Moving);
+        let Some((settled, inventory)) = self.committer.settle(&self.team) else { return };
+        let memory = match stage {
+            Stage::Idle(memory, _) | Stage::Committing(memory) => Some(memory),
+            Stage::Behind(under_way) => under_way.memory(),
+            Stage::Moving => None,
+        };
+        let Some(mut memory) = memory else { return };
         match settled.outcome {
             Ok(Committed { segments, removed, places, report }) => {
-                self.capturer().committed(&segments, &removed, &places);
+                memory.committed(&segments, &removed, &places);
                 self.reports.push(report);
                 if self.reports.len() > REPORTS {
                     self.reports.remove(0);
                 }
             }
-            Err(_) => self.capturer().forget_attempt(&settled.begun),
+            Err(_) => memory.forget_attempt(&settled.begun),
         }
+        self.stage = Stage::Idle(memory, inventory);
+    }
+
+    /// Hands what was taken to the committer, with what it needs.
+    pub(super) fn submit(&mut self, taken: Taken, sequence: u64) -> Result<()> {
+        let Stage::Idle(memory, inventory) = std::mem::replace(&mut self.stage, Stage::Moving)
+        else {
+            return Err(broken().into());
+        };
+        let (work, stage) = match taken {
+            Taken::Captured(draft) => (Work::Draft(draft), Stage::Committing(memory)),
+            Taken::Frozen(frozen) => {
+                let (work, under_way) = UnderWay::start(*frozen, memory);
+                (work, Stage::Behind(under_way))
+            }
+        };
+        self.stage = stage;
+        self.committer.submit(work, sequence, inventory)
     }
 
     /// Later checkpoints lean neither on these segments nor on what any rank suspects.
@@ -139,35 +199,45 @@ impl Core {
         own.extend(segments);
         let all = self.team.collect(Step("distrust"), own)?;
         let all = all.map(|all| all.concat());
-        if !all.is_empty() {
-            self.capturer().distrust(&all);
+        if let Some(memory) = self.memory().filter(|_| !all.is_empty()) {
+            memory.distrust(&all);
         }
         Ok(())
     }
 
     /// Remembers what a restart has put into memory.
     pub(crate) fn restored(&mut self, rebuild: Rebuild) {
-        self.capturer().restored(rebuild);
+        if let Some(memory) = self.memory() {
+            memory.restored(rebuild);
+        }
     }
 
     /// Prepares for memory being overwritten as a whole.
     pub(crate) fn rest_tracking(&mut self) {
-        self.capturer().rest();
+        if let Some(memory) = self.memory() {
+            memory.rest();
+        }
     }
 
-    pub(super) fn capturer(&mut self) -> &mut Capturer {
-        self.capturer.as_mut().expect("settled")
+    /// What capturing remembers, if it is here.
+    pub(super) fn memory(&mut self) -> Option<&mut Remembered> {
+        self.stage.memory()
     }
 
-    pub(super) fn settled_capturer(&mut self) -> &Capturer {
-        if self.capturer.is_none() {
+    /// What capturing remembers, after the checkpoint that has it, if any.
+    pub(super) fn settled_memory(&mut self) -> Kept<&mut Remembered> {
+        if let Stage::Behind(_) = self.stage {
             self.settle();
         }
-        self.capturer()
+        self.memory().ok_or_else(broken)
     }
 
-    pub(crate) fn inventory(&self) -> &Inventory {
-        self.inventory.as_ref().expect("settled")
+    /// The checkpoints of the store, after a settlement.
+    pub(crate) fn inventory(&self) -> Kept<&Inventory> {
+        match &self.stage {
+            Stage::Idle(_, inventory) => Ok(inventory),
+            _ => Err(broken()),
+        }
     }
 
     /// Whether a checkpoint is finished inside of the program's calls only.
@@ -177,7 +247,7 @@ impl Core {
 
     /// Settles if this rank can do that by itself; false if all ranks must come together for it.
     pub(crate) fn settle_alone(&mut self) -> bool {
-        let together = self.finishes_in_calls() && self.inventory.is_none();
+        let together = self.finishes_in_calls() && self.stage.is_under_way();
         if !together {
             self.settle();
         }
@@ -186,6 +256,6 @@ impl Core {
 
     /// Whether a checkpoint waits for a call of the program to be finished in.
     pub(crate) fn can_settle(&self) -> bool {
-        self.finishes_in_calls() && self.inventory.is_none() && self.committer.is_ready()
+        self.finishes_in_calls() && self.stage.is_under_way() && self.committer.is_ready()
     }
 }

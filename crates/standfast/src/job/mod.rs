@@ -126,18 +126,18 @@ impl Job {
     pub fn list(&self) -> Vec<Manifest> {
         let mut core = self.core();
         core.settle();
-        core.inventory().checkpoints.clone()
+        core.inventory().map(|inventory| inventory.checkpoints.clone()).unwrap_or_default()
     }
 
     /// How changed pages are found: `uffd`, `mprotect` or `hash`.
     pub fn tracker(&self) -> &'static str {
-        self.core().settled_capturer().tracker()
+        self.core().settled_memory().map_or("hash", |memory| memory.tracker())
     }
 
     /// Memory that bookkeeping holds, in bytes: the catalog of stored pages and the hashes by
     /// position. The pool comes on top.
     pub fn bookkeeping_bytes(&self) -> usize {
-        self.core().settled_capturer().bytes()
+        self.core().settled_memory().map_or(0, |memory| memory.bytes())
     }
 
     /// Finishes what is under way and closes the store; fails with a failure that no call has

@@ -11,12 +11,12 @@ use standfast_comm::{Collective, Comm, Step};
 use standfast_store::Store;
 
 use super::Job;
-use super::core::Core;
+use super::core::{Core, Stage};
 use crate::agent;
 use crate::ask::Asked;
-use crate::checkpoint::capture::Capturer;
 use crate::checkpoint::commit::CommitSettings;
 use crate::checkpoint::committer::Committer;
+use crate::checkpoint::remembered::Remembered;
 use crate::config::{Loaded, key};
 use crate::error::{Error, Phase, Result};
 use crate::global::{self, Floor};
@@ -121,11 +121,11 @@ impl Job {
             ring,
             multiplier: multiplier.clone(),
         };
-        let mut capturer = Capturer::new(config, Arc::clone(&store), &header, &team);
+        let mut memory = Remembered::new(config, Arc::clone(&store), &header, &team);
         if located {
             match agent::connect(&loaded, &store, &header, lock.as_ref(), &team, &stores)? {
-                Ok(link) => capturer.use_agent(link, &stores),
-                Err(Some(why)) => capturer.note_no_agent(&why),
+                Ok(link) => memory.use_agent(link, &stores),
+                Err(Some(why)) => memory.note_no_agent(&why),
                 Err(None) => {}
             }
         }
@@ -138,15 +138,13 @@ impl Job {
             regions: Regions::default(),
             cells: Vec::new(),
             device: None,
-            capturer: Some(capturer),
+            stage: Stage::Idle(Box::new(memory), inventory),
             search: None,
-            under_way: None,
             committer: Committer::start(settings, background),
             lazy: None,
             allocations: Vec::new(),
             team,
             store: Arc::clone(&store),
-            inventory: Some(inventory),
             suspects: Vec::new(),
             floor,
             reports: Vec::new(),

@@ -1,7 +1,7 @@
 //! Taking a checkpoint: all ranks agree on it, make room, capture their regions and hand them to
 //! the committer.
 //!
-//! Data: regions -> [`Core::checkpoint`] -> [`Work`] for the committer, while the program goes on.
+//! Data: regions -> [`Core::checkpoint`] -> work for the committer, while the program goes on.
 //!
 //! Why in this order: what can be refused is refused before memory is touched, by all ranks alike.
 
@@ -10,11 +10,9 @@ use standfast_format::{AttemptId, Level, Version};
 
 use super::Job;
 use super::core::Core;
-use crate::checkpoint::capture::Capturer;
-use crate::checkpoint::committer::Work;
-use crate::checkpoint::draft::{Draft, Order};
-use crate::checkpoint::snapshot::UnderWay;
-use crate::checkpoint::stop::Captured;
+use crate::checkpoint::attempt::Taken;
+use crate::checkpoint::draft::Order;
+use crate::checkpoint::take::{Asked, take};
 use crate::error::{Error, Phase, Result};
 use crate::identity;
 use crate::progress::{Board, Progress};
@@ -60,7 +58,7 @@ impl Core {
             Ok(held) => (Some(held), Ok(())),
             Err(error) => (None, Err(error)),
         };
-        let lost = self.capturer().agent_lost();
+        let lost = self.agent_lost();
         let wanted = ready.and_then(|()| self.choose(version));
         let (mut order, agent_lost) = agree_on_attempt(&self.team, wanted, lost.is_some())?;
         if agent_lost {
@@ -68,59 +66,34 @@ impl Core {
         }
         self.distrust(std::iter::empty())?;
         self.make_room()?;
-        let work = match self.capture(order) {
+        let taken = match self.capture(order) {
             Err(error) if self.agent_is_gone(&error)? => {
-                let lost = self.capturer().agent_lost();
+                let lost = self.agent_lost();
                 order = self.order_without_agent(version, lost)?;
                 self.capture(order)?
             }
-            work => work?,
+            taken => taken?,
         };
         let Order { version, sequence, .. } = order;
         drop(held);
         board.set(version, Progress::Reached(Level::Memory));
-        let inventory = self.inventory.take().expect("settled");
-        self.committer.submit(work, sequence, inventory);
+        self.submit(taken, sequence)?;
         Ok(version)
     }
 
     /// Captures all regions.
-    fn capture(&mut self, order: Order) -> Result<Work> {
-        let inventory = self.inventory.as_ref().expect("settled");
-        let capturer = self.capturer.as_mut().expect("settled");
+    fn capture(&mut self, order: Order) -> Result<Taken> {
+        let (memory, inventory) = self.stage.idle()?;
+        let (regions, device) = (&self.regions, self.device.as_ref());
+        let asked = Asked { regions, device, order, inventory };
         // SAFETY: `protect` obliges raw regions to be left alone during this call, and the cells
         // of safe regions are held for reading. Memory goes only after `unprotect`, which waits.
-        let frozen = unsafe { capturer.freeze(&self.regions, order, inventory, &self.team) }?;
-        if let Some(frozen) = frozen {
-            return Ok(self.take_in_behind(order, |capturer, team| capturer.take_in(frozen, team)));
-        }
-        let device = self.device.as_ref();
-        // SAFETY: as above.
-        let captured =
-            unsafe { capturer.capture(&self.regions, order, inventory, &self.team, device) };
-        Ok(match captured? {
-            Captured::Draft(draft) => Work::Draft(draft),
-            Captured::Staged(staged) => {
-                self.take_in_behind(order, |capturer, _| capturer.take_in_staged(*staged))
-            }
-        })
-    }
-
-    /// Work for the committer: what is left to take in, with the capturer that does it.
-    fn take_in_behind(
-        &mut self,
-        order: Order,
-        take_in: impl FnOnce(&mut Capturer, Option<&Collective>) -> Result<Draft> + Send + 'static,
-    ) -> Work {
-        let capturer = self.capturer.take().expect("settled");
-        let (work, under_way) = UnderWay::start(order, capturer, take_in);
-        self.under_way = Some(under_way);
-        work
+        unsafe { take(memory, asked, &self.team) }
     }
 
     /// The version that a call asks for, and its place in the order of commits.
     pub(super) fn choose(&self, version: Option<Version>) -> Result<(Version, u64)> {
-        let inventory = self.inventory();
+        let inventory = self.inventory()?;
         let version = version.unwrap_or_else(|| self.floor.next(inventory.version_max()));
         let newest = inventory.checkpoints.first().map_or(0, |manifest| manifest.sequence);
         let sequence = newest.max(self.floor.sequence).saturating_add(1);
@@ -129,13 +102,12 @@ impl Core {
 
     /// Lets old checkpoints go where the next one may not fit beside them.
     fn make_room(&mut self) -> Phase<()> {
-        let inventory = self.inventory.as_mut().expect("settled");
-        let capturer = self.capturer.as_mut().expect("settled");
+        let (memory, inventory) = self.stage.idle()?;
         let (stores, bytes) = (self.committer.stores(), self.regions.bytes());
-        let config = capturer.config();
+        let config = &memory.env.config;
         let made = room::make(&self.team, &*self.store, stores, config, inventory, bytes)?;
         if !made.is_empty() {
-            capturer.committed(&[], &made, &[]);
+            memory.committed(&[], &made, &[]);
         }
         Ok(())
     }

@@ -1,20 +1,21 @@
-//! A snapshot on its way: handed to the committer's thread with the capturer, which comes back.
+//! A frozen state on its way: handed to the committer's thread with what capturing remembers, which
+//! comes back, whatever happens.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use standfast_comm::Collective;
-use standfast_format::AttemptId;
 
-use super::super::capture::Capturer;
-use super::super::committer::Work;
-use super::super::draft::{Draft, Order};
+use super::attempt::{Attempt, Frozen};
+use super::committer::Work;
+use super::draft::Draft;
+use super::remembered::Remembered;
 use crate::error::{Error, Result};
 
-/// A snapshot that a thread takes in: where the capturer comes back from.
+/// A frozen state that a thread takes in: where what is remembered comes back from.
 pub(crate) struct UnderWay {
-    capturer: Receiver<Capturer>,
+    memory: Receiver<Box<Remembered>>,
     taken: Arc<Taking>,
 }
 
@@ -26,20 +27,15 @@ struct Taking {
 }
 
 impl UnderWay {
-    /// Makes work for the committer of what is left to take in, and the capturer that does it.
-    pub(crate) fn start(
-        order: Order,
-        capturer: Capturer,
-        take_in: impl FnOnce(&mut Capturer, Option<&Collective>) -> Result<Draft> + Send + 'static,
-    ) -> (Work, Self) {
+    /// Makes work for the committer of what is left to take in.
+    pub(crate) fn start(frozen: Attempt<Frozen>, memory: Box<Remembered>) -> (Work, Self) {
         let (back, receiver) = bounded(1);
         let taken = Arc::new(Taking::default());
-        let (version, attempt) = (order.version, order.attempt);
-        let alone = capturer.agent_commits();
+        let version = frozen.order().version;
+        let alone = memory.agent_commits();
         let end = End { taken: Arc::clone(&taken) };
-        let work =
-            move |team: Option<&Collective>| run(take_in, capturer, attempt, team, &back, end);
-        (Work::Snapshot(version, Box::new(work), alone), Self { capturer: receiver, taken })
+        let work = move |team: Option<&Collective>| run(frozen, memory, team, &back, end);
+        (Work::Snapshot(version, Box::new(work), alone), Self { memory: receiver, taken })
     }
 
     /// Waits until no memory is read any more.
@@ -49,9 +45,9 @@ impl UnderWay {
         drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// The capturer, after the committer has settled.
-    pub(crate) fn capturer(self) -> Capturer {
-        self.capturer.recv().expect("the committer has run the work")
+    /// What capturing remembers, after the committer has settled; `None` if its thread is gone.
+    pub(crate) fn memory(self) -> Option<Box<Remembered>> {
+        self.memory.recv().ok()
     }
 }
 
@@ -68,21 +64,21 @@ impl Drop for End {
 }
 
 fn run(
-    take_in: impl FnOnce(&mut Capturer, Option<&Collective>) -> Result<Draft>,
-    mut capturer: Capturer,
-    attempt: AttemptId,
+    frozen: Attempt<Frozen>,
+    mut memory: Box<Remembered>,
     team: Option<&Collective>,
-    back: &Sender<Capturer>,
+    back: &Sender<Box<Remembered>>,
     end: End,
 ) -> Result<Draft> {
-    let taking = AssertUnwindSafe(|| take_in(&mut capturer, team));
+    let attempt = frozen.order().attempt;
+    let taking = AssertUnwindSafe(|| frozen.take_in(&mut memory, team));
     let draft = catch_unwind(taking).unwrap_or(Err(Error::Broken { what: "taking a snapshot in" }));
     drop(end);
     if draft.is_err() {
         // Other ranks may be waiting for what the agent makes of it.
-        capturer.give_up(attempt);
+        memory.give_up(attempt);
     }
     // Somebody waits for it, unless the job is being dropped.
-    let _ = back.send(capturer);
+    let _ = back.send(memory);
     draft
 }

@@ -1,0 +1,213 @@
+//! The ledger: which pages are stored, and where, as far as this rank knows.
+//!
+//! Data: segments of earlier checkpoints and what a restart has read -> catalog and page tables ->
+//! a checkpoint looks pages up and enters new ones -> it counts once it is committed.
+//!
+//! Invariants:
+//! - Nothing refers to pages of a failed checkpoint, of a segment that was removed, or of one that
+//!   could not be read back.
+
+use std::collections::{HashMap, HashSet};
+
+use standfast_capture::Regions;
+use standfast_comm::Collective;
+use standfast_format::{SegmentId, SegmentIndex, SegmentRef};
+use standfast_reduce::{Catalog, PageRef, Positions};
+use standfast_restart::{Inventory, Rebuild};
+use standfast_write::SegmentReader;
+
+use super::owners::Owners;
+use super::place::Place;
+use super::remembered::Env;
+use crate::config::{Config, Mode};
+use crate::error::Result;
+
+/// Least room for hashes in the catalog, however little memory is protected.
+const CATALOG_BYTES_MIN: usize = 8 << 20;
+/// The catalog's hashes may take one byte of so many protected ones.
+const CATALOG_SHARE: u64 = 128;
+
+/// What is known of stored pages.
+pub(crate) struct Ledger {
+    pub(super) catalog: Catalog,
+    /// Whether the catalog knows earlier checkpoints, or need not.
+    loaded: bool,
+    /// What the pages of each region were when they were captured.
+    positions: HashMap<String, Positions>,
+    pub(super) references: HashMap<SegmentId, SegmentRef>,
+    /// What the last restart brought back, until a checkpoint takes it in.
+    restored: Option<Rebuild>,
+    /// Segments that could not be read back: nothing new may refer to them.
+    distrusted: HashSet<SegmentId>,
+}
+
+impl Ledger {
+    pub(super) fn new(config: &Config) -> Self {
+        Self {
+            catalog: Catalog::new(config.hash, CATALOG_BYTES_MIN),
+            loaded: config.mode != Mode::All,
+            positions: HashMap::new(),
+            references: HashMap::new(),
+            restored: None,
+            distrusted: HashSet::new(),
+        }
+    }
+
+    /// Memory held between checkpoints, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.catalog.bytes() + self.positions.values().map(Positions::bytes).sum::<usize>()
+    }
+
+    /// Takes in what a committed checkpoint needs.
+    pub(super) fn refer(&mut self, segments: &[SegmentRef]) {
+        self.references.extend(segments.iter().map(|segment| (segment.id, *segment)));
+    }
+
+    /// These segments are gone.
+    pub(super) fn removed(&mut self, segments: &[SegmentId]) {
+        let removed: HashSet<&SegmentId> = segments.iter().collect();
+        self.catalog.forget(|id| removed.contains(&id));
+        self.references.retain(|id, _| !removed.contains(id));
+        self.distrusted.retain(|id| !removed.contains(id));
+    }
+
+    /// Drops everything that refers to the pages of a failed checkpoint.
+    pub(super) fn forget_attempt(&mut self, segments: &[SegmentId]) {
+        self.catalog.forget(|id| segments.contains(&id));
+        self.forget_positions();
+    }
+
+    /// Stores pages again rather than referring to these segments.
+    pub(super) fn distrust(&mut self, segments: Vec<SegmentId>) {
+        self.distrusted.extend(segments);
+        self.catalog.forget(|id| self.distrusted.contains(&id));
+        self.forget_positions();
+    }
+
+    /// Forgets all pages; the next checkpoint reads them back from the store.
+    pub(super) fn reset(&mut self, mode: Mode) {
+        self.catalog.clear();
+        self.forget_positions();
+        self.references.clear();
+        self.loaded = mode != Mode::All;
+    }
+
+    /// Remembers what a restart has just put into memory. The next checkpoint takes it in: the
+    /// program should not wait for that now.
+    pub(super) fn restored(&mut self, config: &Config, rebuild: Rebuild) {
+        let image = rebuild.image();
+        let same = image.hash == config.hash && u64::from(image.page_bytes) == config.page.0;
+        self.restored = (config.mode.looks_back() && same).then_some(rebuild);
+    }
+
+    /// Makes ready for a checkpoint of so many protected bytes. Collective.
+    pub(super) fn prepare(
+        &mut self,
+        env: &Env,
+        bytes: u64,
+        place: &mut Place,
+        (inventory, team): (&Inventory, &Collective),
+    ) -> Result<()> {
+        let share = usize::try_from(bytes / CATALOG_SHARE).unwrap_or(usize::MAX);
+        self.catalog.set_bytes_max(share.max(CATALOG_BYTES_MIN));
+        place.fit(bytes);
+        if !env.config.mode.looks_back() {
+            self.catalog.clear();
+            self.forget_positions();
+        }
+        self.load(env, inventory, place, team)?;
+        self.take_in_restored(place.owners());
+        Ok(())
+    }
+
+    /// Takes in what a restart has put into memory, so that only what changed since is stored,
+    /// however old the segments are.
+    fn take_in_restored(&mut self, owners: Option<&mut Owners>) {
+        let Some(rebuild) = self.restored.take() else { return };
+        let image = rebuild.image();
+        // What was just read is there, also where pruning failed and nobody knew.
+        self.refer(&image.segments);
+        if let Some(owners) = owners {
+            owners.learn(image);
+        }
+        let zero_hash = rebuild.zero_hash();
+        let numbers: HashMap<SegmentId, u32> = image
+            .segments
+            .iter()
+            .map(|segment| (segment.id, self.catalog.foreign_segment(segment.id)))
+            .collect();
+        for region in &image.regions {
+            let pages = rebuild.pages(region, &zero_hash).map(|(stored, hash)| match stored {
+                None => (PageRef::ZERO, hash),
+                Some((id, slot)) => (PageRef::at(numbers[&id], slot), hash),
+            });
+            self.positions.insert(region.name.clone(), Positions::of(pages));
+        }
+    }
+
+    /// Enters the pages of earlier checkpoints, oldest first, so that the bound keeps the newest.
+    /// Each rank enters those that it has written, and those of ranks that are no more are dealt
+    /// out. A segment that cannot be read is left out: its pages are stored again. Collective.
+    fn load(
+        &mut self,
+        env: &Env,
+        inventory: &Inventory,
+        place: &mut Place,
+        team: &Collective,
+    ) -> Result<()> {
+        if std::mem::replace(&mut self.loaded, true) {
+            return Ok(());
+        }
+        let mut seen = HashSet::new();
+        let mut own: Vec<SegmentRef> = Vec::new();
+        for segment in inventory.checkpoints.iter().flat_map(|manifest| &manifest.segments) {
+            if self.distrusted.contains(&segment.id) || !seen.insert(segment.id) {
+                continue;
+            }
+            self.references.insert(segment.id, *segment);
+            if segment.rank.0 as usize % team.size() == team.rank().0 as usize {
+                own.push(*segment);
+            }
+        }
+        let indexes: Vec<SegmentIndex> =
+            own.iter().rev().filter_map(|segment| read_index(env, segment)).collect();
+        place.load(team.raw(), &indexes)?;
+        for index in indexes {
+            self.catalog.load_segment(index);
+        }
+        Ok(())
+    }
+
+    /// What is known of each region's pages; the attempt has it until it succeeds.
+    pub(super) fn take_positions(&mut self, regions: &Regions) -> Vec<Positions> {
+        let taken =
+            regions.iter().map(|region| self.positions.remove(region.name()).unwrap_or_default());
+        let taken = taken.collect();
+        // What is left belongs to regions that are no longer protected.
+        self.positions.clear();
+        taken
+    }
+
+    pub(super) fn put_positions(&mut self, regions: &Regions, positions: Vec<Positions>) {
+        let names = regions.iter().map(|region| region.name().to_owned());
+        self.positions = names.zip(positions).collect();
+    }
+
+    fn forget_positions(&mut self) {
+        self.positions.values_mut().for_each(Positions::forget);
+    }
+
+    /// A segment of the catalog as an image names it.
+    pub(super) fn table_entry(&self, number: u32) -> (SegmentId, Option<SegmentRef>) {
+        let id = self.catalog.segment_id(number);
+        (id, self.references.get(&id).copied())
+    }
+}
+
+fn read_index(env: &Env, segment: &SegmentRef) -> Option<SegmentIndex> {
+    let reader = SegmentReader::open(&*env.store, env.header.id, segment).ok()?;
+    let index = reader.into_index();
+    let config = &env.config;
+    let same = index.hash == config.hash && u64::from(index.page_bytes) == config.page.0;
+    same.then_some(index)
+}
