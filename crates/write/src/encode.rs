@@ -97,11 +97,6 @@ impl SegmentCore {
         self.in_turn.as_ref()
     }
 
-    /// Blocks that no encoder has taken up.
-    pub(crate) fn waiting(&self) -> usize {
-        self.work.as_ref().map_or(0, Sender::len)
-    }
-
     pub(crate) fn send(&self, work: Work) -> Result<()> {
         let queue = self.work.as_ref().ok_or(Error::Failed)?;
         queue.send(work).map_err(|_| Error::Failed)

@@ -66,7 +66,7 @@ pub use encode::SegmentCore;
 pub use error::{Error, Result};
 pub use inside::Writing;
 pub use packer::{PackSettings, Packer};
-pub use pipeline::{Occupancy, Pipeline};
+pub use pipeline::Pipeline;
 pub use reader::SegmentReader;
 pub use segment::{SealedSegment, SegmentSettings};
 pub use segments::{Placed, Segments, SharedSegment};

@@ -16,7 +16,7 @@ use standfast_sys::keep_signals_away;
 use crate::batch::Batch;
 use crate::encode::{Encoder, SegmentCore};
 use crate::inside::{Behind, InTurn, Writing};
-use crate::pipeline::{Collecting, Occupancy, Pipeline};
+use crate::pipeline::{Collecting, Pipeline};
 use crate::pool::Pool;
 use crate::segment::SegmentSettings;
 use crate::sink::SegmentSink;
@@ -122,10 +122,9 @@ impl Packer {
         }
     }
 
-    /// How many buffers are in which state.
-    pub fn occupancy(&self) -> Occupancy {
-        let (empty, ready) = (self.pool.empty(), self.core.waiting());
-        Occupancy { empty, ready, busy: self.pool.buffers().saturating_sub(empty + ready) }
+    /// Units that are being filled, wait for an encoder, are compressed, or are lent to the store.
+    pub fn units_in_use(&self) -> usize {
+        self.pool.buffers() - self.pool.empty()
     }
 
     /// Starts one checkpoint, written behind the program's back.

@@ -3,10 +3,9 @@
 //! ```text
 //! collect --[blocks: the pool]--> compress --[chunks: the store's writer]--> store
 //! ```
-//! Both queues are bounded and their buffers are used again. A buffer is *empty* (nobody has it),
-//! *busy* (being filled, compressed or written) or *ready* (full, nobody has taken it up). Small
-//! pieces are gathered twice: pages into blocks, stored blocks into chunks. The order is kept by
-//! the blocks' numbers in the index, so that nobody waits for a block that takes longer.
+//! Both queues are bounded and their buffers are used again. Small pieces are gathered twice: pages
+//! into blocks, stored blocks into chunks. The order is kept by the blocks' numbers in the index, so
+//! that nobody waits for a block that takes longer.
 //!
 //! docs/PIPELINE.md compares this with the published pipeline.
 
@@ -30,17 +29,6 @@ pub enum Pipeline {
     Pipelined,
     /// The same, compressed elsewhere: see [`Packer::offloaded`](crate::Packer::offloaded).
     Gpu,
-}
-
-/// How many buffers of the first queue are in which state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Occupancy {
-    /// Nobody has them.
-    pub empty: usize,
-    /// Being filled, compressed, or lent to the store.
-    pub busy: usize,
-    /// Full, not yet taken up by a compressing thread.
-    pub ready: usize,
 }
 
 impl PackSettings {

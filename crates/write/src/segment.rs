@@ -41,25 +41,13 @@ pub(crate) enum Stored<'a> {
 }
 
 impl Stored<'_> {
-    fn bytes(&self) -> usize {
-        match self {
-            Stored::Encoded(encoded) => encoded.bytes.len(),
-            Stored::Raw(unit) => (**unit).as_ref().len(),
-        }
-    }
-
-    fn codec(&self) -> CodecKind {
-        match self {
-            Stored::Encoded(encoded) => encoded.codec,
-            Stored::Raw(_) => CodecKind::None,
-        }
-    }
-
-    fn filter(&self) -> FilterKind {
-        match self {
-            Stored::Encoded(encoded) => encoded.filter,
-            Stored::Raw(_) => FilterKind::None,
-        }
+    /// Its place in the file, from `offset` on.
+    fn block(&self, offset: u64, pages: u32) -> Block {
+        let (codec, filter, bytes) = match self {
+            Stored::Encoded(encoded) => (encoded.codec, encoded.filter, encoded.bytes.len()),
+            Stored::Raw(unit) => (CodecKind::None, FilterKind::None, (**unit).as_ref().len()),
+        };
+        Block { offset, stored_bytes: bytes as u32, pages, codec, filter }
     }
 }
 
@@ -120,13 +108,7 @@ impl OpenSegment {
             Some(writer) => writer,
             None => writer.insert(self.create()?),
         };
-        let block = Block {
-            offset: writer.written(),
-            stored_bytes: stored.bytes() as u32,
-            pages,
-            codec: stored.codec(),
-            filter: stored.filter(),
-        };
+        let block = stored.block(writer.written(), pages);
         let started = Instant::now();
         match stored {
             Stored::Encoded(encoded) => writer.append(encoded.bytes)?,

@@ -101,7 +101,7 @@ fn every_mode_and_buffer_size_gives_the_pages_back() {
                     assert!(read_back(&*store, &sealed[0]) == expected, "{words}");
                     let smaller = sealed[0].compressed_bytes < expected.len() as u64;
                     assert!(!smaller || pipeline != Pipeline::None, "{words}");
-                    assert_eq!(packer.occupancy().busy + packer.occupancy().ready, 0, "{words}");
+                    assert_eq!(packer.units_in_use(), 0, "{words}");
                 }
             }
         }
