@@ -21,15 +21,15 @@ const ROUNDS: u32 = 16;
 /// Where the administrator says whether there shall be huge pages.
 const SETTING: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 
-/// Puts huge pages together.
-pub struct Mender {
+/// Rejoins split huge pages, so that protecting them against writes stays cheap.
+pub struct HugePageJoiner {
     /// `None`: the system wants no huge pages, or does not tell which there are.
     pagemap: Option<Pagemap>,
     /// By start of a region, the rounds that it sits out.
     pauses: HashMap<usize, u32>,
 }
 
-impl Default for Mender {
+impl Default for HugePageJoiner {
     fn default() -> Self {
         let wanted = std::fs::read_to_string(SETTING).is_ok_and(|text| !text.contains("[never]"));
         let pagemap = wanted.then(|| Pagemap::open().ok()).flatten();
@@ -37,9 +37,9 @@ impl Default for Mender {
     }
 }
 
-impl Mender {
+impl HugePageJoiner {
     /// One round over regions, which must stay mapped meanwhile. Takes its time.
-    pub fn mend(&mut self, spans: &[Span]) {
+    pub fn join(&mut self, spans: &[Span]) {
         let Some(pagemap) = &self.pagemap else { return };
         self.pauses.retain(|start, _| spans.iter().any(|span| span.start == *start));
         for span in spans {
@@ -47,7 +47,7 @@ impl Mender {
             match pause {
                 0 => {
                     *pause = ROUNDS;
-                    mend(pagemap, *span);
+                    join(pagemap, *span);
                 }
                 _ => *pause -= 1,
             }
@@ -55,7 +55,7 @@ impl Mender {
     }
 }
 
-fn mend(pagemap: &Pagemap, span: Span) {
+fn join(pagemap: &Pagemap, span: Span) {
     let mut failures = 0;
     for block in blocks(span) {
         if pagemap.is_huge(block.clone()) || !is_there(pagemap, &block) || collapse(&block) {
@@ -106,10 +106,10 @@ mod tests {
         // SAFETY: as above.
         unsafe { libc::madvise(memory.start().cast(), bytes, libc::MADV_HUGEPAGE) };
         let span = Span { start: memory.start() as usize, bytes };
-        let mut mender = Mender::default();
-        mender.mend(&[span]);
+        let mut joiner = HugePageJoiner::default();
+        joiner.join(&[span]);
         assert!(words[..touched].iter().zip(0u32..).all(|(byte, at)| *byte == (at / 7) as u8));
-        if let Some(pagemap) = &mender.pagemap {
+        if let Some(pagemap) = &joiner.pagemap {
             let huge = blocks(span).filter(|block| pagemap.is_huge(block.clone())).count();
             assert!(huge <= 3, "what is not wholly there takes no more memory");
             println!("{huge} of 4 huge pages");

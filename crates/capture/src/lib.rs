@@ -34,7 +34,7 @@ pub use device::{
     ChangedPages, Device, DeviceError, DeviceFill, DeviceRegion, DeviceResult, Drained, Scanned,
     Which,
 };
-pub use huge::Mender;
+pub use huge::HugePageJoiner;
 pub use memory::Memory;
 pub use region::{Error, Region, Regions, Result};
 pub use signal::{Requests, Signal};

@@ -17,9 +17,9 @@ use super::cow::Cow;
 use super::describe::{Table, WrittenBy, count, describe};
 use super::device::DevicePages;
 use super::draft::{Draft, GivenUp, Order, Stored, elapsed_ns};
+use super::phase::Phase;
 use super::place::Place;
 use super::remembered::Remembered;
-use super::take::{Phase, Scope};
 use crate::error::Result;
 
 /// What a call has taken.
@@ -86,9 +86,8 @@ impl Attempt<Frozen> {
         let Frozen { blocked_ns, next } = state;
         let stored = match next {
             Next::Look { snapshot, dirty } => {
-                let of = (&regions, order);
-                let scope = Scope { positions: &mut positions, dirty: &dirty };
-                take_in_snapshot(memory, of, snapshot, scope, team)
+                let known = (&mut positions[..], &dirty[..]);
+                take_in_snapshot(memory, (&regions, order), snapshot, known, team)
             }
             Next::Bring { device, stored } => {
                 take_in_staged(memory, (&regions, order), &device, *stored, &mut positions)
@@ -107,23 +106,19 @@ fn take_in_snapshot(
     memory: &mut Remembered,
     (regions, order): (&Regions, Order),
     snapshot: Snapshot,
-    mut scope: Scope<'_>,
+    (positions, dirty): (&mut [Positions], &[Dirty]),
     team: Option<&Collective>,
 ) -> std::result::Result<Stored, GivenUp> {
     let Remembered { env, ledger, place, tracks, writer, .. } = memory;
-    let shielded: Vec<bool> =
-        (0..scope.dirty.len()).map(|region| snapshot.is_shielded(region)).collect();
-    let mut phase = Phase { env, ledger, writer, regions, order };
+    let shielded: Vec<bool> = (0..dirty.len()).map(|region| snapshot.is_shielded(region)).collect();
+    let mut phase = Phase { env, ledger, writer, regions, order, positions, dirty };
     let page_bytes = env.scanner.page_bytes();
-    // The snapshot ends with this: its memory can be watched only then.
-    let stored = match (place, team) {
-        (Place::Together(placement), Some(team)) => {
-            let cow = Cow::new(snapshot, regions, page_bytes, false);
-            phase.together(&mut **placement, team, &[&cow], &mut scope, Ok(()))
-        }
-        _ => phase.alone(&Cow::new(snapshot, regions, page_bytes, true), &mut scope, None),
-    }?;
-    tracks.watch_anew(regions, &shielded, (&env.scanner, scope.positions));
+    let once = matches!(place, Place::Alone) || team.is_none();
+    let cow = Cow::new(snapshot, regions, page_bytes, once);
+    let stored = phase.store(place, team, &[&cow], Ok(()))?;
+    // Its memory can be watched only now.
+    drop(cow);
+    tracks.watch_anew(regions, &shielded, (&env.scanner, positions));
     Ok(stored)
 }
 
@@ -136,14 +131,11 @@ fn take_in_staged(
 ) -> std::result::Result<Stored, GivenUp> {
     let Remembered { env, ledger, writer, notes, .. } = memory;
     let copying = Instant::now();
-    let mut phase = Phase { env, ledger, writer, regions, order };
+    // The device knows what changed.
+    let dirty = vec![Dirty::All; positions.len()];
+    let mut phase = Phase { env, ledger, writer, regions, order, positions, dirty: &dirty };
     let brought = match stored.reserved.is_empty() {
-        true => {
-            // The device knows what changed.
-            let dirty = vec![Dirty::All; positions.len()];
-            let mut scope = Scope { positions, dirty: &dirty };
-            phase.alone(device, &mut scope, Some(device.staged_pages()))
-        }
+        true => phase.alone(&[device], Some(device.staged_pages())),
         false => phase.bring_reserved(device, &stored),
     };
     notes.extend(device.messages());

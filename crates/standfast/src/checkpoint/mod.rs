@@ -33,6 +33,7 @@ mod handed;
 mod handing;
 mod ledger;
 mod owners;
+mod phase;
 mod place;
 mod pledged;
 mod refer;

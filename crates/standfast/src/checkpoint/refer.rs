@@ -14,6 +14,7 @@ use super::candidates::Candidates;
 use super::draft::{GivenUp, Stored};
 use super::ledger::Ledger;
 use super::place::Placement;
+use crate::error::Error;
 
 /// Where this rank has put what it stores, by candidate.
 pub(super) type OwnPlaces = Vec<Option<Location>>;
@@ -45,19 +46,24 @@ pub(super) fn locate(
     }
     let fates = (assignment, &located);
     let final_places = final_places(ledger, fates, &begun, &places);
+    let final_places =
+        final_places.ok_or(Error::Broken { what: "locating pages" }).map_err(|error| {
+            let foreign = located.segments().iter().copied();
+            GivenUp { error, begun: begun.iter().copied().chain(foreign).collect() }
+        })?;
     for positions in positions {
         positions.remap(|page| candidates.find(page).map_or(page, |at| final_places[at]));
     }
     Ok(Stored { foreign: located.segments().to_vec(), ..stored })
 }
 
-/// Where each candidate is.
+/// Where each candidate is, if all are somewhere.
 fn final_places(
     ledger: &mut Ledger,
     (assignment, located): (&Assignment, &Places),
     begun: &[SegmentId],
     places: &[Option<Location>],
-) -> Vec<PageRef> {
+) -> Option<Vec<PageRef>> {
     let catalog = &mut ledger.catalog;
     let own: Vec<u32> = begun.iter().map(|id| catalog.foreign_segment(*id)).collect();
     let foreign: Vec<u32> =
@@ -66,16 +72,16 @@ fn final_places(
     (0..assignment.len() as u32)
         .map(|candidate| match (places[candidate as usize], assignment.fate(candidate)) {
             // Also what another rank stores too: a segment to which nobody refers would go.
-            (Some(Location { segment, slot }), _) => PageRef::at(own[segment as usize], slot),
-            (None, Fate::Mine) => unreachable!("this rank has stored it"),
+            (Some(Location { segment, slot }), _) => Some(PageRef::at(own[segment as usize], slot)),
+            (None, Fate::Mine) => None,
             (None, Fate::Theirs { .. }) => {
-                let Location { segment, slot } = located.get(candidate).expect("it was located");
-                PageRef::at(foreign[segment as usize], slot)
+                let Location { segment, slot } = located.get(candidate)?;
+                Some(PageRef::at(foreign[segment as usize], slot))
             }
             (None, Fate::Old { segment, slot }) => {
                 let number =
                     *earlier.entry(segment).or_insert_with(|| catalog.foreign_segment(segment));
-                PageRef::at(number, slot)
+                Some(PageRef::at(number, slot))
             }
         })
         .collect()

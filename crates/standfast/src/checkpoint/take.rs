@@ -11,28 +11,23 @@
 //!
 //! A job of several ranks freezes on all of them, or stops all of them. What the ranks have to agree
 //! on they agree on behind the program, which needs a communicator that any thread may use.
-//!
-//! Alone, looking and bringing are one pass.
 
 use std::time::Instant;
 
 use standfast_capture::{Dirty, Regions, Wanted};
 use standfast_comm::{Collective, Step};
-use standfast_reduce::{Positions, Target};
+use standfast_reduce::Positions;
 use standfast_restart::Inventory;
 
 use super::attempt::{Attempt, Captured, Frozen, Next, Taken};
-use super::bring::{Bringing, Pages};
 use super::device::{DevicePages, SharedDevice};
-use super::draft::{GivenUp, Order, Stored, elapsed_ns};
-use super::ledger::Ledger;
+use super::draft::{Order, elapsed_ns};
+use super::phase::Phase;
 use super::place::Place;
-use super::remembered::{Env, Remembered};
+use super::remembered::Remembered;
 use super::stopped::Stopped;
-use super::storing::{Storing, expected_bytes};
-use super::writer::Writer;
-use crate::config::{Capture, Mode};
-use crate::error::{Error, Result};
+use crate::config::Capture;
+use crate::error::Result;
 
 /// What is to be taken.
 #[derive(Clone, Copy)]
@@ -105,7 +100,7 @@ unsafe fn freeze(
             Ok(Some(Attempt { order, started, regions: regions.clone(), positions, state }))
         }
         (taken, all) => {
-            let why = taken.err().unwrap_or_else(|| "another rank cannot do otherwise".into());
+            let why = taken.err().unwrap_or_else(|| "another rank cannot use copy-on-write".into());
             memory.note_stop(&why);
             memory.tracks.keep(regions, dirty);
             memory.ledger.put_positions(regions, positions);
@@ -138,28 +133,10 @@ unsafe fn stop(memory: &mut Remembered, asked: Asked<'_>, team: &Collective) -> 
     let dirty = tracks.collect(regions, page_bytes);
     // SAFETY: the caller vouches for the memory.
     let here = unsafe { Stopped::new(regions, page_bytes) };
-    let mut phase = Phase { env, ledger, writer, regions, order };
-    let (stored, device) = tracks.arm_beside(regions, || {
-        let ahead = matches!(place, Place::Alone);
-        let scan = |device| DevicePages::scan(regions, device, &positions, (page_bytes, ahead));
-        let (ready, device) = match device.map(scan).transpose() {
-            Ok(device) => (Ok(()), device.flatten()),
-            Err(error) => (Err(error), None),
-        };
-        let mut scope = Scope { positions: &mut positions, dirty: &dirty };
-        let stored = match place {
-            Place::Alone => ready
-                .map_err(GivenUp::early)
-                .and_then(|()| phase.alone(&here, &mut scope, None))
-                .and_then(|stored| phase.stage(device.as_ref(), &mut scope, stored)),
-            Place::Together(placement) => {
-                let mut sources: Vec<&Pages<'_>> = vec![&here];
-                sources.extend(device.as_ref().map(|device| -> &Pages<'_> { device }));
-                phase.together(&mut **placement, team, &sources, &mut scope, ready)
-            }
-        };
-        (stored, device)
-    });
+    let (known, dirty) = (&mut positions, &dirty);
+    let mut phase = Phase { env, ledger, writer, regions, order, positions: known, dirty };
+    let (stored, device) =
+        tracks.arm_beside(regions, || phase.store_stopped(place, team, &here, device));
     notes.extend(device.iter().flat_map(DevicePages::messages));
     let begun = match &stored {
         Ok(stored) => stored.own.iter().chain(&stored.foreign).copied().collect(),
@@ -181,112 +158,4 @@ unsafe fn stop(memory: &mut Remembered, asked: Asked<'_>, team: &Collective) -> 
             Taken::Captured(Box::new(captured.draft(memory)))
         }
     })
-}
-
-/// What is known of the regions, and what may have been written since.
-pub(super) struct Scope<'a> {
-    pub(super) positions: &'a mut [Positions],
-    pub(super) dirty: &'a [Dirty],
-}
-
-impl Scope<'_> {
-    /// The regions as a scan wants them.
-    pub(super) fn targets(&mut self, mode: Mode) -> Vec<Target<'_>> {
-        let trust_dirty = mode == Mode::Incremental;
-        let target = |(positions, dirty)| match dirty {
-            &Dirty::All => Target { positions, dirty: None, trust_dirty },
-            Dirty::Pages(bits) => Target { positions, dirty: Some(bits.as_slice()), trust_dirty },
-        };
-        self.positions.iter_mut().zip(self.dirty).map(target).collect()
-    }
-}
-
-/// What storing the pages of one attempt works on.
-pub(super) struct Phase<'a> {
-    pub(super) env: &'a Env,
-    pub(super) ledger: &'a mut Ledger,
-    pub(super) writer: &'a mut Writer,
-    pub(super) regions: &'a Regions,
-    pub(super) order: Order,
-}
-
-impl Phase<'_> {
-    pub(super) fn storing(&mut self, expected_bytes: u64) -> Storing<'_> {
-        let catalog = &mut self.ledger.catalog;
-        self.writer.begin(self.env, catalog, (self.regions, self.order), expected_bytes)
-    }
-
-    /// Looks and stores what is new in one pass, by this rank alone. `expected_pages`: how many may
-    /// be new, where somebody knows better than the tracker.
-    pub(super) fn alone(
-        &mut self,
-        source: &Pages<'_>,
-        scope: &mut Scope<'_>,
-        expected_pages: Option<u64>,
-    ) -> std::result::Result<Stored, GivenUp> {
-        let started = Instant::now();
-        let (mode, page_bytes) = (self.env.config.mode, self.env.config.page.0);
-        let expected_bytes = expected_pages.map_or_else(
-            || expected_bytes(self.regions, scope.positions, scope.dirty, page_bytes),
-            |pages| pages * page_bytes,
-        );
-        if mode.finds_equal() {
-            self.ledger.catalog.reserve((expected_bytes / page_bytes) as usize);
-        }
-        // Where most pages are new, the encoders want a core: one thread less. If that leaves one,
-        // it hashes what it copies instead of copying what it hashed.
-        let mostly_new = expected_bytes > self.regions.host_bytes() / 2;
-        let scanner = &self.env.scanner;
-        let scanner = scanner.with_threads(scanner.threads() - usize::from(mostly_new));
-        let mut store = self.storing(expected_bytes);
-        let mut bringing = Bringing::new(&mut store, source);
-        let scanned = scanner
-            .scan(source, &mut scope.targets(mode), &mut bringing)
-            .and_then(|()| bringing.flush());
-        match scanned.and_then(|()| store.close()).and_then(|()| source.end()) {
-            Ok(()) => {
-                let stored = Stored::of(store.batch.finish(), store.begun);
-                Ok(Stored { scan_ns: elapsed_ns(started), ..stored })
-            }
-            Err(error) => Err(GivenUp { error, begun: store.begun }),
-        }
-    }
-
-    /// Stages what changed on the device; what does not fit is stored now.
-    fn stage(
-        &mut self,
-        device: Option<&DevicePages>,
-        scope: &mut Scope<'_>,
-        mut stored: Stored,
-    ) -> std::result::Result<Stored, GivenUp> {
-        let Some(device) = device else { return Ok(stored) };
-        let mut round = || -> std::result::Result<(), GivenUp> {
-            while !device.stage().map_err(GivenUp::early)? {
-                stored.join(self.alone(device, scope, Some(device.staged_pages()))?);
-            }
-            Ok(())
-        };
-        match round() {
-            Ok(()) => Ok(stored),
-            Err(given_up) => Err(given_up.after(&stored)),
-        }
-    }
-
-    /// Brings what was set aside to the segments that are reserved for it.
-    pub(super) fn bring_reserved(
-        &mut self,
-        device: &DevicePages,
-        stored: &Stored,
-    ) -> std::result::Result<Stored, GivenUp> {
-        let mut store = self.storing(0);
-        let brought = stored.reserved.iter().try_for_each(|segment| {
-            store.batch.open_segment(segment.id, None);
-            Bringing::fill(&mut store, device, &segment.pages, &segment.hashes)?;
-            store.batch.close_segment().map_err(Error::from)
-        });
-        match brought.and_then(|()| standfast_reduce::PageSource::end(device)) {
-            Ok(()) => Ok(Stored::of(store.batch.finish(), Vec::new())),
-            Err(error) => Err(GivenUp::early(error)),
-        }
-    }
 }

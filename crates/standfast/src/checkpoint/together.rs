@@ -33,10 +33,11 @@ use standfast_share::{Assignment, Place as Location};
 use super::bring::{Bringing, Pages};
 use super::candidates::{Candidates, Gathering};
 use super::draft::{GivenUp, Stored, elapsed_ns};
+use super::phase::{Phase, targets};
 use super::place::Placement;
 use super::refer::{OwnPlaces, locate};
 use super::storing::Storing;
-use super::take::{Phase, Scope};
+
 use crate::error::{Error, Result};
 use crate::identity;
 
@@ -60,12 +61,11 @@ impl Phase<'_> {
         placement: &mut dyn Placement,
         team: &Collective,
         sources: &[&Pages<'_>],
-        scope: &mut Scope<'_>,
         ready: Result<()>,
     ) -> std::result::Result<Stored, GivenUp> {
         let mut clock = Instant::now();
         let mut lap = || elapsed_ns(std::mem::replace(&mut clock, Instant::now()));
-        let (candidates, looked) = self.look(sources, scope);
+        let (candidates, looked) = self.look(sources);
         let scan_ns = lap();
         let mut own = OwnPages {
             places: vec![None; candidates.len()],
@@ -84,20 +84,19 @@ impl Phase<'_> {
             .and_then(|(stored, places, kept)| self.reserve(&candidates, &kept, stored, places));
         let copy_ns = lap();
         let agreed = (&candidates, &assignment);
-        let stored = locate(placement, team, self.ledger, agreed, stored, scope.positions)?;
+        let stored = locate(placement, team, self.ledger, agreed, stored, self.positions)?;
         Ok(Stored { scan_ns, copy_ns, agree_ns: assign_ns + lap(), ..stored })
     }
 
     /// Looks at every page that may be new.
-    fn look(&mut self, sources: &[&Pages<'_>], scope: &mut Scope<'_>) -> (Candidates, Result<()>) {
+    fn look(&mut self, sources: &[&Pages<'_>]) -> (Candidates, Result<()>) {
         let (scanner, mode) = (&self.env.scanner, self.env.config.mode);
-        let regions = scope.positions.len();
+        let mut targets = targets(self.positions, self.dirty, mode);
         let (candidates, looked) = Gathering::run(scanner, &mut self.ledger.catalog, |gathering| {
-            let mut targets = scope.targets(mode);
             let mut sources = sources.iter();
             sources.try_for_each(|source| scanner.scan(*source, &mut targets, gathering))
         });
-        keep_only(sources, regions, &candidates, |_| true);
+        keep_only(sources, self.positions.len(), &candidates, |_| true);
         (candidates, looked)
     }
 

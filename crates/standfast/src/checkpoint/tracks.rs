@@ -14,8 +14,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use standfast_capture::{
-    Dirty, Mender, Mprotect, Region, Regions, Snapshot, Snapshots, Span, Tracker, Uffd, Wanted,
-    Watch,
+    Dirty, HugePageJoiner, Mprotect, Region, Regions, Snapshot, Snapshots, Span, Tracker, Uffd,
+    Wanted, Watch,
 };
 use standfast_reduce::{Positions, Scanner};
 
@@ -39,7 +39,7 @@ pub(crate) struct Tracks {
     /// Takes snapshots, where checkpoints are taken so.
     snapshots: Option<Arc<Snapshots>>,
     /// Rejoins split huge pages, so that protecting them against writes stays cheap.
-    mender: Mender,
+    joiner: HugePageJoiner,
 }
 
 impl Tracks {
@@ -49,7 +49,7 @@ impl Tracks {
             spans: HashMap::new(),
             late: HashMap::new(),
             snapshots: start_snapshots(config),
-            mender: Mender::default(),
+            joiner: HugePageJoiner::default(),
         }
     }
 
@@ -121,7 +121,7 @@ impl Tracks {
         threads: usize,
     ) -> std::result::Result<Snapshot, String> {
         let Some(snapshots) = &self.snapshots else {
-            let why = "the kernel lets this process hold up no writes (see docs/CAPTURE.md)";
+            let why = "this process may not use userfaultfd (see docs/CAPTURE.md)";
             return Err(why.into());
         };
         let shielded = snapshots.shielded(wanted, page_bytes);
@@ -159,7 +159,7 @@ impl Tracks {
         let watch = self.watch.as_ref();
         let watched = |span: &Span| watch.is_some_and(|watch| watch.is_watching(*span));
         let unwatched: Vec<Span> = spans.into_iter().filter(|span| !watched(span)).collect();
-        self.mender.mend(&unwatched);
+        self.joiner.join(&unwatched);
     }
 }
 
