@@ -8,11 +8,11 @@
 
 use std::sync::Arc;
 
+use standfast_checkpoint::Holdings;
 use standfast_format::{Kind, Manifest, StoreHeader, Version};
 use standfast_restart::{Inventory, read_header};
 use standfast_store::{Lock, LockGuard, Store};
 
-use crate::checkpoint::told::Holdings;
 use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::location;

@@ -17,9 +17,10 @@
 //!
 //! Invariants:
 //! - The catalog and the positions belong to one thread at a time. The committer tells what
-//!   became of a checkpoint by a [`commit::Settled`], and `settle` applies it.
+//!   became of a checkpoint by an [`commit::Outcome`], and `settle` applies it.
 //! - After a failure nothing refers to the pages of the failed checkpoint any more.
 
+mod agent_outcome;
 pub(crate) mod capture;
 pub(crate) mod commit;
 pub(crate) mod committer;
@@ -27,10 +28,9 @@ mod describe;
 pub(crate) mod device;
 pub(crate) mod draft;
 mod gpu;
-mod handed;
 mod handing;
 mod owners;
-mod pledged;
+pub(crate) mod ranks;
 mod share;
 mod sharing;
 mod sink;
@@ -38,4 +38,3 @@ pub(crate) mod snapshot;
 pub(crate) mod stop;
 mod storing;
 mod together;
-pub(crate) mod told;

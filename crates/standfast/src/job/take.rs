@@ -75,11 +75,11 @@ impl Core {
             }
             work => work?,
         };
-        let Order { version, sequence, .. } = order;
+        let version = order.version;
         drop(held);
         board.set(version, Progress::Reached(Level::Memory));
         let inventory = self.inventory.take().expect("settled");
-        self.committer.submit(work, sequence, inventory);
+        self.committer.submit(work, inventory);
         Ok(version)
     }
 

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use standfast_checkpoint::Holdings;
 use standfast_format::{Kind, Level, Manifest, StoreHeader, name};
 use standfast_restart::Inventory;
 use standfast_store::{Lock, LockGuard, Store};
 
 use super::Stores;
-use crate::checkpoint::told::Holdings;
 use crate::error::Result;
 use crate::naming::{self, Header};
 use crate::pledges;
