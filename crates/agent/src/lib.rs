@@ -44,8 +44,7 @@ pub use client::{Link, Member, flush, start, status, stop};
 pub use command::{command, start_beside};
 pub use daemon::Daemon;
 pub use error::{Error, Result};
-pub use message::{
-    Begin, Failure, Figures, HandOver, Manner, Place as StreamPlace, Pledged, Settled, Token,
-};
+pub use message::{Begin, Failure, Figures, HandOver, Manner, Pledged, Settled, Token};
 pub use place::Place;
+pub use standfast_checkpoint::StreamPlace;
 pub use status::{DrainStatus, SessionStatus, Status};

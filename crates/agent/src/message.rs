@@ -14,7 +14,7 @@
 //! The numbers of the enumerations are the protocol; [`PROTOCOL`] changes with them.
 
 use serde::{Deserialize, Serialize};
-use standfast_checkpoint::Order;
+use standfast_checkpoint::{Holdings, Order, StreamPlace};
 use standfast_drain::Priority;
 use standfast_format::{AttemptId, HashKind, JobId, Kind, SegmentId, SegmentRef, Stats, Tally};
 
@@ -170,17 +170,6 @@ pub(crate) enum Request {
     Leave,
 }
 
-/// A stream's place in a segment of the same checkpoint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
-    /// The stream.
-    pub stream: SegmentId,
-    /// The segment that holds it.
-    pub segment: SegmentId,
-    /// The slot of its first page.
-    pub first_slot: u32,
-}
-
 /// A failure as the agent tells it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
@@ -232,17 +221,15 @@ pub struct Settled {
     /// Whether it exists now, or the node's part of it.
     pub outcome: Result<(), Failure>,
     /// Where the streams of all ranks of this node are, if so.
-    pub places: Vec<Place>,
+    pub places: Vec<StreamPlace>,
     /// The node's part, where the ranks commit.
     pub pledged: Option<Pledged>,
     /// Segments that are gone, or may be.
     pub removed: Vec<SegmentId>,
     /// What else its reader should know.
     pub notes: Vec<String>,
-    /// All manifests that the store holds now, newest first, as bytes.
-    pub manifests: Vec<Vec<u8>>,
-    /// Manifests that cannot be read, and why.
-    pub damaged: Vec<(String, String)>,
+    /// What the store holds now.
+    pub holdings: Holdings,
 }
 
 #[derive(Debug, Serialize, Deserialize)]

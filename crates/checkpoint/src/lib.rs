@@ -12,18 +12,23 @@
 //! - A manifest that may be there although writing it failed keeps its files.
 
 pub mod busy;
+mod described;
 mod error;
 pub mod failpoint;
+mod holdings;
 mod inventory;
 pub mod mark;
 pub mod prune;
 mod publish;
+pub mod publishing;
 mod relocate;
 mod unreadable;
 
+pub use described::{Described, Part, StreamPlace, known_segments, unplaced};
 pub use error::{Error, Result};
 pub use failpoint::{FAILPOINTS, RING_FAILPOINTS};
+pub use holdings::Holdings;
 pub use inventory::{Damaged, Inventory, decode_image, read_drains, read_header, read_image};
-pub use publish::{Draft, Order, Part, Published, Publisher, Unpublished, refresh};
+pub use publish::{Entry, Order, Publisher, refresh};
 pub use relocate::{Moved, relocate};
 pub use unreadable::Unreadable;

@@ -1,19 +1,22 @@
-//! Publishing: images, then the manifest, then the pruning of what is beyond `keep`.
+//! What a commit does to a store: write images and manifests, prune what is beyond `keep`, take
+//! files back.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 
 use standfast_format::{
-    AttemptId, HashKind, Image, ImageRef, JobId, Kind, Level, Manifest, Node, Rank, Reference,
-    RegionImage, SegmentId, SegmentRef, Stats, Tally, Version, Writes, name,
+    AttemptId, HashKind, ImageRef, JobId, Kind, Level, Manifest, Node, Rank, SegmentId, SegmentRef,
+    Stats, Version, Writes, name,
 };
 use standfast_store::{Lock, Store};
 
+use crate::described::Described;
 use crate::error::{Error, Result};
 use crate::failpoint;
 use crate::inventory::{Damaged, Inventory};
 use crate::prune::{self, Keep};
+use crate::publishing::{Published, Verdict};
 
 /// What all ranks of an attempt have in common.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
@@ -28,29 +31,9 @@ pub struct Order {
     pub sequence: u64,
 }
 
-/// One rank's part of a checkpoint before it is written.
-pub struct Draft {
-    /// Whose part.
-    pub rank: Rank,
-    /// Its regions; runs name segments by their place in `table`.
-    pub regions: Vec<RegionImage>,
-    /// Segments by id, and the reference where it was known before this checkpoint.
-    pub table: Vec<(SegmentId, Option<SegmentRef>)>,
-    /// Pages of these regions that other ranks store, where that is written down.
-    pub references: Option<Vec<Reference>>,
-    /// Its figures.
-    pub stats: Stats,
-    /// When it was begun.
-    pub started: Instant,
-    /// What its segments were made of.
-    pub pieces: Tally,
-    /// How its segments were written.
-    pub writes: Tally,
-}
-
-/// One rank's part of a manifest.
+/// What a manifest has of one rank.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
-pub struct Part {
+pub struct Entry {
     /// Its image.
     pub image: ImageRef,
     /// Segments that the image needs.
@@ -61,24 +44,6 @@ pub struct Part {
     pub writes: Writes,
     /// Name of the node that wrote it.
     pub node: String,
-}
-
-/// What a commit did besides making the checkpoint.
-#[derive(Debug, Default)]
-pub struct Published {
-    /// Segments that are gone, or may be.
-    pub removed: Vec<SegmentId>,
-    /// What its reader should know.
-    pub notes: Vec<String>,
-}
-
-/// A commit that failed.
-#[derive(Debug)]
-pub struct Unpublished {
-    /// Why.
-    pub error: Error,
-    /// The manifest may exist all the same: what it names must stay.
-    pub files_stay: bool,
 }
 
 /// Whoever writes images and manifests of one job.
@@ -101,24 +66,10 @@ pub struct Publisher {
 }
 
 impl Publisher {
-    /// Writes one rank's image; `new`: the segments that this checkpoint has sealed.
-    pub fn write_image(&self, order: Order, draft: Draft, new: &[SegmentRef]) -> Result<Part> {
-        let Draft { rank, regions, table, references, mut stats, started, pieces, writes } = draft;
-        let mut writes = Writes { rank, pieces, writes };
-        let segments = table
-            .into_iter()
-            .map(|(id, known)| resolve(id, known, new))
-            .collect::<Result<Vec<SegmentRef>>>()?;
-        let image = Image {
-            job: self.job,
-            version: order.version,
-            rank,
-            page_bytes: self.page_bytes,
-            hash: self.hash,
-            segments: segments.clone(),
-            regions,
-            references,
-        };
+    /// Writes one rank's image, whose streams are placed.
+    pub fn write_image(&self, order: Order, described: Described) -> Result<Entry> {
+        let Described { image, mut stats, mut writes, started, .. } = described;
+        let rank = image.rank;
         let (bytes, digest) = image.encode();
         stats.image_bytes = bytes.len() as u64;
         stats.rank_bytes_max = stats.segment_bytes + stats.image_bytes;
@@ -128,8 +79,8 @@ impl Publisher {
         writes.pieces.add(stats.image_bytes, put_ns);
         writes.writes.add(stats.image_bytes, put_ns);
         stats.total_ns = elapsed_ns(started);
-        let image = ImageRef { rank, file_bytes: stats.image_bytes, digest };
-        Ok(Part { image, segments, stats, writes, node: self.node.clone() })
+        let file = ImageRef { rank, file_bytes: stats.image_bytes, digest };
+        Ok(Entry { image: file, segments: image.segments, stats, writes, node: self.node.clone() })
     }
 
     /// What pruning leaves.
@@ -137,79 +88,81 @@ impl Publisher {
         Keep { newest: self.keep as usize, every: self.every, ..Keep::default() }
     }
 
-    /// Writes the manifest over all parts, and prunes. `place`: its sequence and how many ranks
-    /// there are. The inventory is kept up to date.
-    pub fn publish(
-        &self,
-        order: Order,
-        place: (u64, u32),
-        parts: Vec<Part>,
-        inventory: &mut Inventory,
-    ) -> std::result::Result<Published, Unpublished> {
-        let replaced = self.write_manifest(order, place, parts, inventory)?;
-        let (removed, pruned) = prune_beyond(&*self.store, self.keep(), replaced, inventory);
-        // The checkpoint exists all the same; what stayed is tried again after the next one.
-        let note = |error: Error| format!("older checkpoints were not pruned: {error}");
-        let notes = pruned.err().map(note).into_iter().collect();
-        Ok(Published { removed, notes })
-    }
-
-    /// Writes the manifest only; tells whether it took the place of another of that version.
+    /// Writes the manifest over the entries of all ranks. The inventory is kept up to date.
     pub fn write_manifest(
         &self,
         order: Order,
-        place: (u64, u32),
-        parts: Vec<Part>,
+        ranks: u32,
+        entries: Vec<Entry>,
         inventory: &mut Inventory,
-    ) -> std::result::Result<bool, Unpublished> {
+    ) -> Verdict<Error> {
         let version = order.version;
-        let manifest = self.join(order, place, parts);
+        let manifest = self.join(order, ranks, entries);
         failpoint::pass("commit.before_manifest");
         let object = name::manifest(version, Level::Local);
         if let Err(error) = self.store.put(&object, &manifest.encode()) {
             let error = Error::from(error);
-            let files_stay = in_doubt(&*self.store, inventory, object, &error, order.attempt);
-            return Err(Unpublished { error, files_stay });
+            return match in_doubt(&*self.store, inventory, object, &error, order.attempt) {
+                true => Verdict::InDoubt(error),
+                false => Verdict::Failed(error),
+            };
         }
         failpoint::pass("commit.after_manifest");
 
-        let before = inventory.checkpoints.len();
         inventory.checkpoints.retain(|other| other.version != version);
         inventory.damaged.retain(|damaged| damaged.object != object);
-        let replaced = inventory.checkpoints.len() < before;
         inventory.checkpoints.insert(0, manifest);
-        Ok(replaced)
+        Verdict::Committed(Published::default())
     }
 
-    /// The manifest of all ranks' parts; `place`: its sequence and how many ranks there are.
-    fn join(&self, order: Order, (sequence, ranks): (u64, u32), parts: Vec<Part>) -> Manifest {
+    /// Prunes a store that nobody else prunes; `replaced`: whether a checkpoint of the same version
+    /// was there before the newest.
+    pub fn prune(&self, replaced: bool, inventory: &mut Inventory) -> Published {
+        let (removed, pruned) = prune_beyond(&*self.store, self.keep(), replaced, inventory);
+        // The checkpoint exists all the same; what stayed is tried again after the next one.
+        let note = |error: Error| format!("older checkpoints were not pruned: {error}");
+        Published { removed, notes: pruned.err().map(note).into_iter().collect() }
+    }
+
+    /// The manifest over the entries of all ranks.
+    fn join(&self, order: Order, ranks: u32, entries: Vec<Entry>) -> Manifest {
         let mut seen = HashSet::new();
-        let segments = parts.iter().flat_map(|part| &part.segments);
+        let segments = entries.iter().flat_map(|entry| &entry.segments);
         let segments = segments.filter(|segment| seen.insert(segment.id)).copied().collect();
-        let stats = parts.iter().fold(Stats::default(), |all, part| all.join(part.stats));
+        let stats = entries.iter().fold(Stats::default(), |all, entry| all.join(entry.stats));
         Manifest {
             job: self.job,
             version: order.version,
-            sequence,
+            sequence: order.sequence,
             attempt: order.attempt,
             level: Level::Local,
             taken_ns: order.taken_ns,
             ranks,
-            writes: parts.iter().map(|part| part.writes.clone()).collect(),
-            nodes: nodes(&parts),
-            images: parts.into_iter().map(|part| part.image).collect(),
+            writes: entries.iter().map(|entry| entry.writes.clone()).collect(),
+            nodes: nodes(&entries),
+            images: entries.into_iter().map(|entry| entry.image).collect(),
             segments,
             stats,
         }
     }
 
-    /// Gives the space of one rank's part of a failed attempt back, as far as the store lets it.
-    pub fn discard(&self, version: Version, attempt: AttemptId, rank: Rank, own: &[SegmentId]) {
+    /// Gives the space of a failed attempt back, as far as the store lets it.
+    pub fn discard(
+        &self,
+        order: Order,
+        ranks: impl Iterator<Item = Rank>,
+        segments: impl Iterator<Item = SegmentId>,
+    ) {
         // Most are not there, and what stays goes with the next prune or opening.
-        let _ = self.store.remove(&name::image(version, attempt, rank));
-        for id in own {
-            let _ = self.store.remove(&name::segment(*id));
+        let images = ranks.map(|rank| name::image(order.version, order.attempt, rank));
+        for object in images.chain(segments.map(name::segment)) {
+            let _ = self.store.remove(&object);
         }
+    }
+
+    /// Removes this node's pledge, as far as the store lets it: what stays is void.
+    pub fn discard_pledge(&self, order: Order) {
+        let _ = self.store.remove(&name::pledge(order.version, order.attempt));
     }
 }
 
@@ -236,28 +189,22 @@ pub fn refresh(store: &dyn Store, inventory: &mut Inventory) -> bool {
     Inventory::read(store).map(|fresh| *inventory = fresh).is_ok()
 }
 
-/// The nodes of parts that are in the order of ranks, in the order of their first ranks.
-fn nodes(parts: &[Part]) -> Vec<Node> {
+/// The nodes of entries that are in the order of ranks, in the order of their first ranks.
+fn nodes(entries: &[Entry]) -> Vec<Node> {
     let mut nodes: Vec<Node> = Vec::new();
     let mut places: HashMap<&str, usize> = HashMap::new();
-    for part in parts {
-        let at = *places.entry(&part.node).or_insert_with(|| {
-            nodes.push(Node { name: part.node.clone(), ranks: Vec::new() });
+    for entry in entries {
+        let at = *places.entry(&entry.node).or_insert_with(|| {
+            nodes.push(Node { name: entry.node.clone(), ranks: Vec::new() });
             nodes.len() - 1
         });
-        nodes[at].ranks.push(part.image.rank);
+        nodes[at].ranks.push(entry.image.rank);
     }
     nodes
 }
 
 fn elapsed_ns(since: Instant) -> u64 {
     u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX)
-}
-
-fn resolve(id: SegmentId, known: Option<SegmentRef>, new: &[SegmentRef]) -> Result<SegmentRef> {
-    known
-        .or_else(|| new.iter().find(|segment| segment.id == id).copied())
-        .ok_or(Error::Unsealed { segment: id })
 }
 
 /// Removes the checkpoints beyond `keep`, and what only they or a replaced one needed. Returns

@@ -8,12 +8,12 @@
 
 use std::sync::Arc;
 
+use standfast_checkpoint::Holdings;
 use standfast_comm::{Collective, Step};
 use standfast_format::{Kind, Manifest, StoreHeader, Version};
 use standfast_restart::{Inventory, read_header};
 use standfast_store::{Lock, LockGuard, Store};
 
-use crate::checkpoint::told::Holdings;
 use crate::config::Config;
 use crate::error::{Error, Phase, Result, Stop};
 use crate::location;

@@ -12,17 +12,23 @@
 //!   job went on is void.
 //! - A pledge that contradicts the store is void; a store that fails is an error, and the pledges stay.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
-use standfast_checkpoint::{Draft, Moved, Order, Part, Publisher, relocate};
+use standfast_checkpoint::publishing::{
+    Files, Happened, Published, Role, Steps, Talk, Verdict, drive,
+};
+use standfast_checkpoint::{
+    Described, Inventory, Order, Part, Publisher, StreamPlace, Unreadable, known_segments,
+};
 use standfast_comm::{Collective, Step};
-use standfast_format::{AttemptId, HashKind, Image, Kind, Pledge, SegmentId, SegmentRef, name};
-use standfast_restart::Inventory;
+use standfast_format::{
+    AttemptId, HashKind, Image, Kind, Pledge, PledgedPart, PledgedStream, name,
+};
 use standfast_store::Store;
 
-use crate::checkpoint::told::Holdings;
+use crate::checkpoint::ranks::Ranks;
 use crate::error::{Error, Phase, Result, Stop};
 use crate::stores::Stores;
 
@@ -41,33 +47,114 @@ pub(crate) fn redeem(
         Ok(own) => Ok(own.iter().flatten().map(head).collect::<Vec<Pledge>>()),
         Err(error) => Err(error.clone()),
     };
-    let heads = team.gather(Step("pledges"), heads)?.concat();
+    let mut heads = team.gather(Step("pledges"), heads)?.concat();
     // All have succeeded.
     let own = own.ok().flatten().unwrap_or_default();
     let Some(attempt) = complete(&heads) else { return Ok(()) };
-    let of_attempt: Vec<&Pledge> = heads.iter().filter(|head| head.attempt == attempt).collect();
-    let order = Order {
-        version: of_attempt[0].version,
-        attempt,
-        taken_ns: of_attempt[0].taken_ns,
-        sequence: of_attempt[0].sequence,
+    heads.retain(|head| head.attempt == attempt);
+    let Pledge { version, taken_ns, sequence, ranks: job_ranks, .. } = heads[0];
+    let order = Order { version, attempt, taken_ns, sequence };
+    let own = own.into_iter().find(|pledge| pledge.attempt == attempt);
+    let publisher = Publisher {
+        store: Arc::clone(store),
+        job: inventory.header.id,
+        // Images say these themselves.
+        hash: HashKind::Xxh3,
+        page_bytes: 0,
+        keep: 0,
+        every: 0,
+        node: own.as_ref().map(|pledge| pledge.node.clone()).unwrap_or_default(),
     };
-    let moved = moved(&of_attempt);
-    let written = own.iter().filter(|pledge| pledge.attempt == attempt).map(|pledge| {
-        has_segments(&**store, pledge)?;
-        write_images(store, order, pledge, &moved, inventory)
-    });
-    let written = written.collect::<Result<Vec<Vec<Part>>>>().map(|parts| parts.concat());
-    let parts = match team.gather(Step("pledges: images"), written) {
-        Ok(parts) => parts.concat(),
-        Err(Stop::Failed(why)) => {
-            // It contradicts itself or what is there: the opening takes it away.
-            let [void] = *team.all_hold(Step("pledges: void"), [is_void(why.error())])?;
-            return if void { Ok(()) } else { Err(why.into()) };
+    let part = Part::join(heads.iter().map(durable));
+    let ranks = Ranks::new(team, &**store, stores, order, inventory);
+    let role = Role::Redeemer { first: team.is_first() };
+    let mut steps = RedeemSteps { publisher, own, job_ranks, part, ranks, void: false };
+    let redeemed = match drive(role, Ok(()), &mut steps) {
+        // The opening takes it away.
+        Err(_) if steps.void => Ok(()),
+        redeemed => redeemed.map(drop),
+    };
+    team.agree(Step("pledges: redeemed"), redeemed)
+}
+
+/// The steps of a rank that redeems.
+struct RedeemSteps<'a> {
+    publisher: Publisher,
+    /// The pledge of this rank's store, on its leader.
+    own: Option<Pledge>,
+    /// Ranks of the job that pledged.
+    job_ranks: u32,
+    /// Of all nodes.
+    part: Part,
+    ranks: Ranks<'a>,
+    /// Whether a pledge contradicts itself or what is there.
+    void: bool,
+}
+
+impl Steps for RedeemSteps<'_> {
+    type Error = Error;
+
+    fn store_images(&mut self) -> Result<()> {
+        let Some(pledge) = self.own.take() else { return Ok(()) };
+        has_segments(self.ranks.store, &pledge)?;
+        let (moved, known) = (self.part.moved(), known_segments(self.ranks.inventory));
+        let order = self.ranks.order;
+        for part in pledge.parts {
+            let object = name::pledge(order.version, order.attempt);
+            let decoded = Image::decode(&part.image);
+            let (image, _) = decoded.map_err(|source| Unreadable::Object { object, source })?;
+            let PledgedPart { streams, stats, writes, .. } = part;
+            let started = Instant::now();
+            let mut described = Described { image, streams, stats, writes, started };
+            described.place(&moved, |segment| known.get(&segment.id) == Some(segment))?;
+            self.ranks.entries.push(self.publisher.write_image(order, described)?);
         }
-        Err(lost) => return Err(lost),
-    };
-    publish(team, store, stores, (order, of_attempt[0].ranks), parts, inventory)
+        Ok(())
+    }
+
+    fn write_manifest(&mut self) -> Verdict<Error> {
+        self.ranks.write_manifest(&self.publisher, self.job_ranks)
+    }
+
+    /// What is beyond `keep` goes with the job's next checkpoint.
+    fn prune(&mut self) -> Published {
+        Published::default()
+    }
+
+    /// What is left of it goes with the opening.
+    fn remove(&mut self, _: Files) {}
+
+    fn talk(&mut self, talk: Talk<Error>) -> Happened<Error> {
+        match talk {
+            // The pledges have told it.
+            Talk::Parts(own) => Happened::Told(own),
+            Talk::Images(own) => self.tell_images(own),
+            Talk::Verdict(own) => self.ranks.tell_verdict(own),
+            // A store that could not be told is at the next opening.
+            Talk::Spread => self.ranks.spread(),
+            Talk::Prune => Happened::Pruned(self.prune()),
+        }
+    }
+}
+
+impl RedeemSteps<'_> {
+    /// All ranks hear of all: they must agree on whether the pledges are void.
+    fn tell_images(&mut self, own: Result<()>) -> Happened<Error> {
+        let own = own.map(|()| std::mem::take(&mut self.ranks.entries));
+        match self.ranks.team.gather(Step("pledges: images"), own) {
+            Ok(all) => {
+                self.ranks.entries = all.concat();
+                self.ranks.entries.sort_by_key(|entry| entry.image.rank);
+                Happened::Images(Ok(()))
+            }
+            Err(stop @ Stop::Lost(_)) => Happened::Lost(stop.into()),
+            Err(stop) => {
+                let error = Error::from(stop);
+                self.void = is_void(&error);
+                Happened::Images(Err(error))
+            }
+        }
+    }
 }
 
 /// The pledges of a store that may be redeemed.
@@ -110,15 +197,14 @@ fn complete(heads: &[Pledge]) -> Option<AttemptId> {
     newest.map(|head| head.attempt)
 }
 
-fn moved(pledges: &[&Pledge]) -> HashMap<SegmentId, Moved> {
-    let of_pledge = |pledge: &&Pledge| {
-        let place = |stream: &standfast_format::PledgedStream| {
-            let segment = pledge.segments[stream.segment as usize];
-            (stream.stream, Moved { segment, first_slot: stream.first_slot })
-        };
-        pledge.streams.iter().map(place).collect::<Vec<_>>()
+/// What the node of a pledge has made durable.
+fn durable(pledge: &Pledge) -> Part {
+    let place = |stream: &PledgedStream| StreamPlace {
+        stream: stream.stream,
+        segment: pledge.segments[stream.segment as usize].id,
+        first_slot: stream.first_slot,
     };
-    pledges.iter().flat_map(of_pledge).collect()
+    Part { segments: pledge.segments.clone(), places: pledge.streams.iter().map(place).collect() }
 }
 
 fn has_segments(store: &dyn Store, pledge: &Pledge) -> Result<()> {
@@ -131,90 +217,6 @@ fn has_segments(store: &dyn Store, pledge: &Pledge) -> Result<()> {
     Ok(())
 }
 
-fn write_images(
-    store: &Arc<dyn Store>,
-    order: Order,
-    pledge: &Pledge,
-    moved: &HashMap<SegmentId, Moved>,
-    inventory: &Inventory,
-) -> Result<Vec<Part>> {
-    let segments = inventory.checkpoints.iter().flat_map(|manifest| &manifest.segments);
-    let known: HashMap<SegmentId, &SegmentRef> =
-        segments.map(|segment| (segment.id, segment)).collect();
-    let write = |part: &standfast_format::PledgedPart| {
-        let object = name::pledge(order.version, order.attempt);
-        let decoded = Image::decode(&part.image);
-        let (mut image, _) = decoded
-            .map_err(|source| standfast_checkpoint::Unreadable::Object { object, source })?;
-        for segment in &image.segments {
-            let there = match part.streams.contains(&segment.id) {
-                true => moved.contains_key(&segment.id),
-                false => known.get(&segment.id) == Some(&segment),
-            };
-            if !there {
-                return Err(Error::Unsealed { segment: segment.id });
-            }
-        }
-        relocate(&mut image.segments, &mut image.regions, moved)?;
-        let publisher = Publisher {
-            store: Arc::clone(store),
-            job: inventory.header.id,
-            hash: image.hash,
-            page_bytes: image.page_bytes,
-            keep: 0,
-            every: 0,
-            node: pledge.node.clone(),
-        };
-        let table = image.segments.into_iter().map(|segment| (segment.id, Some(segment)));
-        let draft = Draft {
-            rank: part.rank,
-            regions: image.regions,
-            table: table.collect(),
-            references: image.references,
-            stats: part.stats,
-            started: Instant::now(),
-            pieces: part.writes.pieces.clone(),
-            writes: part.writes.writes.clone(),
-        };
-        Ok(publisher.write_image(order, draft, &[])?)
-    };
-    pledge.parts.iter().map(write).collect()
-}
-
-/// Writes the manifest over all parts, in every store.
-fn publish(
-    team: &Collective,
-    store: &Arc<dyn Store>,
-    stores: &Stores,
-    (order, ranks): (Order, u32),
-    mut parts: Vec<Part>,
-    inventory: &mut Inventory,
-) -> Phase<()> {
-    parts.sort_by_key(|part| part.image.rank);
-    // A manifest says nothing of hashes or pages.
-    let publisher = Publisher {
-        store: Arc::clone(store),
-        job: inventory.header.id,
-        hash: HashKind::Xxh3,
-        page_bytes: 0,
-        keep: 0,
-        every: 0,
-        node: String::new(),
-    };
-    let holdings = team.tell(Step("pledges: manifest"), || {
-        let written = publisher.write_manifest(order, (order.sequence, ranks), parts, inventory);
-        written.map_err(|unpublished| unpublished.error)?;
-        Ok::<_, Error>(Holdings::of(inventory))
-    })?;
-    if !team.is_first() {
-        holdings.take_in(inventory);
-    }
-    // A store that could not be told is at the next opening.
-    let manifest = inventory.checkpoint(order.version).map_err(Error::from);
-    let manifest = team.agree(Step("pledges: redeemed"), manifest)?;
-    stores.spread(team, &**store, manifest).map(drop)
-}
-
 /// Whether a failure is the pledge's own.
 fn is_void(error: &Error) -> bool {
     matches!(error.kind(), Kind::Corrupt | Kind::Missing | Kind::Bug)
@@ -222,7 +224,7 @@ fn is_void(error: &Error) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use standfast_format::{JobId, PledgedPart, Rank, Stats, Version, Writes};
+    use standfast_format::{JobId, Rank, Stats, Version, Writes};
 
     use super::*;
 

@@ -1,20 +1,27 @@
-//! Making a checkpoint of all ranks durable, in the documented order: segments, images, manifest.
+//! Making a checkpoint durable for the ranks of a node, in the documented order.
 //!
-//! Data: blocks of all ranks in shared segments, and each rank's image description -> the same
-//! files that ranks write by themselves. Images come from other processes: what they refer to is
-//! checked before anything names it.
+//! Data: blocks of all ranks in shared segments, and each rank's image description -> where these
+//! are all ranks of the job, the same files that ranks write by themselves; else the node's pledge,
+//! with which the ranks commit ([`super::pledge`]). Images come from other processes: what they refer
+//! to is checked before anything names it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use standfast_checkpoint::{Draft, Error as CommitError, Moved, Order, Part, Publisher, relocate};
-use standfast_format::{
-    AttemptId, Image, Kind, Manifest, Rank, SegmentId, SegmentRef, Stats, Tally, name,
+use standfast_checkpoint::publishing::{
+    Files, Happened, Published, Role, Steps, Talk, Verdict, drive,
 };
-use standfast_restart::Inventory;
+use standfast_checkpoint::{
+    Described, Entry, Error as CommitError, Holdings, Inventory, Order, Part, Publisher,
+    StreamPlace, busy, failpoint, known_segments,
+};
+use standfast_format::{
+    AttemptId, Image, Kind, PledgedPart, Rank, SegmentRef, Stats, Writes, name,
+};
 use standfast_write::{Segments, SharedSegment};
 
-use crate::message::{Failure, HandOver, Place, Settled};
+use super::pledge;
+use crate::message::{Failure, HandOver, Pledged, Settled};
 
 /// An attempt that every rank has handed over, with the time of each.
 pub(super) struct Ready {
@@ -22,52 +29,49 @@ pub(super) struct Ready {
     pub(super) parts: BTreeMap<u32, (HandOver, Instant)>,
 }
 
-/// Why it failed, and whether its files must stay.
-pub(super) struct Failed {
-    pub(super) failure: Failure,
-    files_stay: bool,
-}
-
-impl From<CommitError> for Failed {
-    fn from(error: CommitError) -> Self {
-        Self { failure: Failure::new(error.kind(), &error), files_stay: false }
-    }
-}
-
-/// Commits; tells what became of it.
+/// Commits as [`Role::Agent`], or pledges as [`Role::Pledger`]; tells what became of it. `ranks`: of
+/// the job, on all nodes.
 pub(super) fn commit(
     publisher: &Publisher,
     order: Order,
     ranks: u32,
+    role: Role,
     ready: Ready,
     inventory: &mut Inventory,
 ) -> Settled {
-    let _busy = standfast_checkpoint::busy::hold(&*publisher.store);
-    standfast_checkpoint::failpoint::pass("commit.before_segments");
-    let sealed = match ready.batch.seal() {
-        Ok(sealed) => sealed,
-        Err(error) => {
-            let failure = Failure::new(error.kind(), &error);
-            return settled(order.attempt, Err(failure), Some(inventory));
-        }
+    let _busy = busy::hold(&*publisher.store);
+    if role == Role::Agent {
+        failpoint::pass("commit.before_segments");
+    }
+    let sealed = ready.batch.seal();
+    let (begun, sealed) = match sealed {
+        Ok(sealed) => (Ok(()), sealed),
+        Err(error) => (Err(Failure::new(error.kind(), &error)), Vec::new()),
     };
-    let segments: Vec<SegmentId> =
-        sealed.iter().map(|segment| segment.sealed.reference.id).collect();
-    match publish(publisher, order, ranks, &sealed, ready.parts, inventory) {
-        Ok((removed, notes)) => {
-            let places = places(&sealed);
-            let settled = settled(order.attempt, Ok(()), Some(inventory));
-            Settled { places, removed, notes, ..settled }
+    let handed = ready
+        .parts
+        .into_iter()
+        .map(|(rank, (part, received))| handed(rank, part, received, &sealed));
+    let mut steps = AgentSteps {
+        publisher,
+        order,
+        ranks,
+        is_whole: role == Role::Agent,
+        part: durable(&sealed),
+        handed: handed.collect(),
+        entries: Vec::new(),
+        pledged: None,
+        replaced: inventory.checkpoints.iter().any(|other| other.version == order.version),
+        inventory,
+    };
+    let outcome = drive(role, begun, &mut steps);
+    let AgentSteps { part, pledged, is_whole, inventory, .. } = steps;
+    let news = settled(order.attempt, Ok(()), is_whole.then_some(&*inventory));
+    match outcome {
+        Ok(Published { removed, notes }) => {
+            Settled { places: part.places, pledged, removed, notes, ..news }
         }
-        Err(Failed { failure, files_stay }) => {
-            if !files_stay {
-                for rank in 0..ranks {
-                    let own = if rank == 0 { segments.as_slice() } else { &[] };
-                    publisher.discard(order.version, order.attempt, Rank(rank), own);
-                }
-            }
-            settled(order.attempt, Err(failure), Some(inventory))
-        }
+        Err(failure) => Settled { outcome: Err(failure), ..news },
     }
 }
 
@@ -77,8 +81,6 @@ pub(super) fn settled(
     outcome: Result<(), Failure>,
     inventory: Option<&Inventory>,
 ) -> Settled {
-    let checkpoints = inventory.map(|inventory| inventory.checkpoints.as_slice());
-    let damaged = inventory.map(|inventory| inventory.damaged.as_slice());
     Settled {
         attempt,
         outcome,
@@ -86,113 +88,141 @@ pub(super) fn settled(
         pledged: None,
         removed: Vec::new(),
         notes: Vec::new(),
-        manifests: checkpoints.unwrap_or_default().iter().map(Manifest::encode).collect(),
-        damaged: damaged
-            .unwrap_or_default()
-            .iter()
-            .map(|damaged| (damaged.object.clone(), damaged.error.to_string()))
-            .collect(),
+        holdings: inventory.map(Holdings::of).unwrap_or_default(),
     }
 }
 
-pub(super) fn places(sealed: &[SharedSegment]) -> Vec<Place> {
-    let of_segment = |shared: &SharedSegment| {
+/// One rank's part with its share of the segments' figures, and when the rank had begun.
+type Handed = (PledgedPart, Instant);
+
+fn handed(rank: u32, part: HandOver, received: Instant, sealed: &[SharedSegment]) -> Handed {
+    // The rank's clock, carried on by ours.
+    let elapsed = Duration::from_nanos(part.elapsed_ns);
+    let started = received.checked_sub(elapsed).unwrap_or(received);
+    let (stats, writes) = (stats(rank, &part, sealed), writes(rank, sealed));
+    let HandOver { image, streams, .. } = part;
+    (PledgedPart { rank: Rank(rank), image, streams, stats, writes }, started)
+}
+
+/// The steps of an agent.
+struct AgentSteps<'a> {
+    publisher: &'a Publisher,
+    order: Order,
+    ranks: u32,
+    /// Whether it commits for all ranks of the job.
+    is_whole: bool,
+    part: Part,
+    handed: Vec<Handed>,
+    entries: Vec<Entry>,
+    /// What the ranks are told of the pledge.
+    pledged: Option<Pledged>,
+    /// Whether a checkpoint of this version was there.
+    replaced: bool,
+    inventory: &'a mut Inventory,
+}
+
+impl Steps for AgentSteps<'_> {
+    type Error = Failure;
+
+    fn store_images(&mut self) -> Result<(), Failure> {
+        let handed = std::mem::take(&mut self.handed);
+        if !self.is_whole {
+            return self.store_pledge(handed);
+        }
+        failpoint::pass("commit.before_image");
+        let (moved, known) = (self.part.moved(), known_segments(self.inventory));
+        let is_there = |segment: &SegmentRef| {
+            known.get(&segment.id) == Some(segment) || is_stored(self.publisher, segment)
+        };
+        for (part, started) in handed {
+            let image = check_image(self.publisher, self.order, &part)?;
+            let PledgedPart { streams, stats, writes, .. } = part;
+            let mut described = Described { image, streams, stats, writes, started };
+            described.place(&moved, is_there).map_err(failure)?;
+            let entry = self.publisher.write_image(self.order, described).map_err(failure)?;
+            self.entries.push(entry);
+        }
+        Ok(())
+    }
+
+    fn write_manifest(&mut self) -> Verdict<Failure> {
+        // What the agent committed for ranks that died the job may not know of.
+        let newest = self.inventory.checkpoints.first().map_or(0, |newest| newest.sequence);
+        let sequence = self.order.sequence.max(newest.saturating_add(1));
+        let order = Order { sequence, ..self.order };
+        let entries = std::mem::take(&mut self.entries);
+        let written = self.publisher.write_manifest(order, self.ranks, entries, self.inventory);
+        written.map_err(failure)
+    }
+
+    fn prune(&mut self) -> Published {
+        self.publisher.prune(self.replaced, self.inventory)
+    }
+
+    fn remove(&mut self, files: Files) {
+        // Where the ranks commit, they write the images.
+        let ranks = if self.is_whole { self.ranks } else { 0 };
+        match files {
+            Files::Pledge => self.publisher.discard_pledge(self.order),
+            Files::Data => {
+                self.publisher.discard(self.order, (0..ranks).map(Rank), self.part.ids());
+            }
+        }
+    }
+
+    fn talk(&mut self, _: Talk<Failure>) -> Happened<Failure> {
+        Happened::Lost(Failure::new(Kind::Bug, "an agent talks to no other; please report it"))
+    }
+}
+
+impl AgentSteps<'_> {
+    fn store_pledge(&mut self, handed: Vec<Handed>) -> Result<(), Failure> {
+        let parts: Vec<PledgedPart> = handed.into_iter().map(|(part, _)| part).collect();
+        for part in &parts {
+            check_image(self.publisher, self.order, part)?;
+        }
+        let pledge = pledge::record(self.publisher, self.order, self.ranks, &self.part, parts);
+        let object = name::pledge(self.order.version, self.order.attempt);
+        let stored = self.publisher.store.put(&object, &pledge.encode());
+        stored.map_err(|error| failure(error.into()))?;
+        self.pledged = Some(pledge::told(pledge));
+        Ok(())
+    }
+}
+
+fn failure(error: CommitError) -> Failure {
+    Failure::new(error.kind(), &error)
+}
+
+/// What shared segments hold.
+fn durable(sealed: &[SharedSegment]) -> Part {
+    let places = |shared: &SharedSegment| {
         let segment = shared.sealed.reference.id;
-        let place = move |placed: &standfast_write::Placed| Place {
+        let place = move |placed: &standfast_write::Placed| StreamPlace {
             stream: placed.stream,
             segment,
             first_slot: placed.first_slot,
         };
-        shared.streams.iter().map(place).collect::<Vec<Place>>()
+        shared.streams.iter().map(place).collect::<Vec<_>>()
     };
-    sealed.iter().flat_map(of_segment).collect()
-}
-
-fn publish(
-    publisher: &Publisher,
-    order: Order,
-    ranks: u32,
-    sealed: &[SharedSegment],
-    parts: BTreeMap<u32, (HandOver, Instant)>,
-    inventory: &mut Inventory,
-) -> Result<(Vec<SegmentId>, Vec<String>), Failed> {
-    standfast_checkpoint::failpoint::pass("commit.before_image");
-    let moved = moved(sealed);
-    let known = known(inventory);
-    let written = parts.into_iter().map(|(rank, (part, received))| {
-        let image = check_image(publisher, order, rank, &part)?;
-        let image = resolve(publisher, image, &part.streams, &moved, &known)?;
-        let figures = (stats(rank, &part, sealed), tallies(rank, sealed));
-        write_image(publisher, order, image, figures, part.elapsed_ns, received)
-    });
-    let parts = written.collect::<Result<Vec<Part>, Failed>>()?;
-    // What the agent committed for ranks that died the job may not know of.
-    let newest = inventory.checkpoints.first().map_or(0, |newest| newest.sequence);
-    let sequence = order.sequence.max(newest.saturating_add(1));
-    let published = publisher.publish(order, (sequence, ranks), parts, inventory);
-    match published {
-        Ok(published) => Ok((published.removed, published.notes)),
-        Err(unpublished) => {
-            Err(Failed { files_stay: unpublished.files_stay, ..Failed::from(unpublished.error) })
-        }
+    Part {
+        segments: sealed.iter().map(|shared| shared.sealed.reference).collect(),
+        places: sealed.iter().flat_map(places).collect(),
     }
 }
 
-fn moved(sealed: &[SharedSegment]) -> HashMap<SegmentId, Moved> {
-    let of_segment = |shared: &SharedSegment| {
-        let segment = shared.sealed.reference;
-        let moved = move |placed: &standfast_write::Placed| {
-            (placed.stream, Moved { segment, first_slot: placed.first_slot })
-        };
-        shared.streams.iter().map(moved).collect::<Vec<_>>()
-    };
-    sealed.iter().flat_map(of_segment).collect()
-}
-
-fn known(inventory: &Inventory) -> HashMap<SegmentId, SegmentRef> {
-    let segments = inventory.checkpoints.iter().flat_map(|manifest| &manifest.segments);
-    segments.map(|segment| (segment.id, *segment)).collect()
-}
-
 /// The image that a rank describes, if it is one of this checkpoint.
-pub(super) fn check_image(
-    publisher: &Publisher,
-    order: Order,
-    rank: u32,
-    part: &HandOver,
-) -> Result<Image, Failed> {
-    let wrong = |why: String| Failed {
-        failure: Failure::new(Kind::Invalid, format!("the image of rank {rank}: {why}")),
-        files_stay: false,
-    };
+fn check_image(publisher: &Publisher, order: Order, part: &PledgedPart) -> Result<Image, Failure> {
+    let rank = part.rank;
+    let wrong =
+        |why: String| Failure::new(Kind::Invalid, format!("the image of rank {rank}: {why}"));
     let (image, _) = Image::decode(&part.image).map_err(|error| wrong(error.to_string()))?;
-    let expected = (publisher.job, order.version, Rank(rank), publisher.page_bytes, publisher.hash);
+    let expected = (publisher.job, order.version, rank, publisher.page_bytes, publisher.hash);
     let found = (image.job, image.version, image.rank, image.page_bytes, image.hash);
     match expected == found {
         true => Ok(image),
         false => Err(wrong("it belongs to another checkpoint".into())),
     }
-}
-
-/// Puts this checkpoint's streams where they are, and makes sure that all other segments exist.
-fn resolve(
-    publisher: &Publisher,
-    mut image: Image,
-    streams: &[SegmentId],
-    moved: &HashMap<SegmentId, Moved>,
-    known: &HashMap<SegmentId, SegmentRef>,
-) -> Result<Image, Failed> {
-    for segment in &image.segments {
-        let there = match streams.contains(&segment.id) {
-            true => moved.contains_key(&segment.id),
-            false => known.get(&segment.id) == Some(segment) || is_stored(publisher, segment),
-        };
-        if !there {
-            return Err(CommitError::Unsealed { segment: segment.id }.into());
-        }
-    }
-    relocate(&mut image.segments, &mut image.regions, moved)?;
-    Ok(image)
 }
 
 /// Whether a segment that no manifest names is there all the same: after a prune that failed half
@@ -204,7 +234,7 @@ fn is_stored(publisher: &Publisher, segment: &SegmentRef) -> bool {
 
 /// A rank's figures, with what its blocks took. What a shared file takes beyond its blocks counts
 /// for the rank that the segment is named after.
-pub(super) fn stats(rank: u32, part: &HandOver, sealed: &[SharedSegment]) -> Stats {
+fn stats(rank: u32, part: &HandOver, sealed: &[SharedSegment]) -> Stats {
     let mut stats = part.stats;
     (stats.compressed_bytes, stats.segment_bytes) = (0, 0);
     for shared in sealed {
@@ -222,27 +252,11 @@ pub(super) fn stats(rank: u32, part: &HandOver, sealed: &[SharedSegment]) -> Sta
 
 /// What shared files were made of and how they were written counts for the rank that they are
 /// named after: nobody can tell whose part of a write was whose.
-pub(super) fn tallies(rank: u32, sealed: &[SharedSegment]) -> (Tally, Tally) {
-    let (mut pieces, mut writes) = (Tally::default(), Tally::default());
+fn writes(rank: u32, sealed: &[SharedSegment]) -> Writes {
+    let mut writes = Writes::of(Rank(rank));
     for shared in sealed.iter().filter(|shared| shared.sealed.reference.rank.0 == rank) {
-        pieces.join(&shared.sealed.pieces);
-        writes.join(&shared.sealed.writes);
+        writes.pieces.join(&shared.sealed.pieces);
+        writes.writes.join(&shared.sealed.writes);
     }
-    (pieces, writes)
-}
-
-fn write_image(
-    publisher: &Publisher,
-    order: Order,
-    image: Image,
-    (stats, (pieces, writes)): (Stats, (Tally, Tally)),
-    elapsed_ns: u64,
-    received: Instant,
-) -> Result<Part, Failed> {
-    let Image { rank, segments, regions, references, .. } = image;
-    let table = segments.into_iter().map(|segment| (segment.id, Some(segment))).collect();
-    // The rank's clock, carried on by ours.
-    let started = received.checked_sub(Duration::from_nanos(elapsed_ns)).unwrap_or(received);
-    let draft = Draft { rank, regions, table, references, stats, started, pieces, writes };
-    Ok(publisher.write_image(order, draft, &[])?)
+    writes
 }

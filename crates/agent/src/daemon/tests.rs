@@ -233,7 +233,7 @@ fn hostile_units_and_images_harm_only_their_own_checkpoint() {
     };
     client.say(&Request::HandOver(Box::new(part)));
     let Some(Reply::Settled(settled)) = client.hear() else { panic!("not settled") };
-    assert!(settled.outcome.is_err() && settled.manifests.is_empty());
+    assert!(settled.outcome.is_err() && settled.holdings.is_empty());
     client.say(&Request::Leave);
     assert!(matches!(client.hear(), Some(Reply::Left)));
     let left: Vec<String> = store.list("").unwrap().into_iter().map(|object| object.name).collect();

@@ -10,41 +10,43 @@
 //!
 //! Each step is durable before the next begins (the store's contract), so a crash anywhere leaves
 //! the old checkpoints or the old ones and the new one, and files that the next opening removes.
-//! A rank that fails makes the attempt fail on all of them, and each takes its files away again. A
-//! failure of step 4 or 5 leaves in doubt what is there: then the store is asked, and where it
-//! does not answer, the doubt is kept.
+//! What comes next, and what is taken back where a step fails, [`publishing`] decides; here are the
+//! steps of a rank.
 //!
-//! Where each node has an agent, it does step 1 for its ranks, and pledges; what its segments are and
-//! where each rank's pages lie in them is told in step 2 ([`super::pledged`]).
+//! Where each node has an agent, it does step 1 for its ranks ([`super::agent_outcome`]).
 //!
 //! Step 1 is a thread's work ([`super::committer`]). The others need the ranks to talk: where any thread may do that it
 //! is the same thread's work, otherwise it is done inside the program's next collective call.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::Instant;
 
-use standfast_agent::StreamPlace;
-use standfast_checkpoint::{Part, Published, Publisher, Unpublished, failpoint};
-use standfast_comm::{Collective, Fault, Step as At};
-use standfast_format::{
-    Level, Reference, RegionImage, SegmentId, SegmentRef, Stats, Tally, Version,
+use standfast_checkpoint::publishing::{
+    self, Files, Happened, Published, Role, Steps, Talk, Verdict,
 };
-use standfast_restart::Inventory;
+use standfast_checkpoint::{
+    Described, Inventory, Order, Part, Publisher, StreamPlace, failpoint, unplaced,
+};
+use standfast_comm::{Collective, Step as At};
+use standfast_format::{
+    Image, Level, Manifest, Rank, Reference, RegionImage, SegmentId, SegmentRef, Version, Writes,
+};
 
 use super::committer::{Step, Work};
-use super::draft::{Draft, Order};
-use super::pledged;
+use super::draft::Draft;
+use super::ranks::Ranks;
 use super::sink::Pending;
-use super::told::Told;
 use crate::error::{Error, Phase, Result, Stop};
 use crate::progress::{Board, Progress};
 use crate::report::Report;
 use crate::ring::{self, Protection};
 use crate::stores::Stores;
 
+/// Where ranks tell each other what they have sealed, or that they have not.
+const SEGMENTS: At = At("commit: segments");
+
 /// What became of a checkpoint.
-pub(crate) struct Settled {
+pub(crate) struct Outcome {
     /// The segments the attempt had begun or referred to.
     pub(crate) begun: Vec<SegmentId>,
     pub(crate) outcome: Result<Committed>,
@@ -63,6 +65,7 @@ pub(crate) struct Committed {
 /// What committing needs to know of the job.
 #[derive(Clone)]
 pub(crate) struct CommitSettings {
+    pub(crate) rank: Rank,
     pub(crate) publisher: Publisher,
     pub(crate) board: Arc<Board>,
     pub(crate) stores: Stores,
@@ -74,45 +77,32 @@ pub(crate) struct CommitSettings {
 /// A draft whose segments are durable, or could not be made so.
 pub(super) struct Sealed {
     pub(super) order: Order,
-    pub(super) sequence: u64,
-    pub(super) started: Instant,
-    /// Segments of this rank.
+    /// Segments that are taken back if the attempt fails.
     pub(super) own: Vec<SegmentId>,
-    /// Segments of other ranks' same attempt.
+    /// Segments of other ranks' same attempt, and streams.
     pub(super) foreign: Vec<SegmentId>,
-    pub(super) regions: Vec<RegionImage>,
-    pub(super) table: Vec<(SegmentId, Option<SegmentRef>)>,
-    pub(super) references: Option<Vec<Reference>>,
-    pub(super) stats: Stats,
-    pub(super) segments: Result<Vec<SegmentRef>>,
-    /// What the segments were made of and how they were written.
-    pub(super) pieces: Tally,
-    pub(super) writes: Tally,
+    /// The rank's part, described and durable.
+    pub(super) part: Result<(Described, Part)>,
+    /// Whether the agents of the nodes pledge this attempt.
+    pub(super) pledged: bool,
     /// What this rank has to tell.
     pub(super) notes: Vec<String>,
-    /// Where streams are that this rank tells of, of a draft that the node's agent was to pledge.
-    pub(super) pledged: Option<Vec<StreamPlace>>,
 }
 
 /// Step 1, of a draft that this process writes.
-fn seal(unsealed: &mut Sealed, pending: standfast_write::Pending) {
+fn seal(pending: standfast_write::Pending, mut described: Described) -> Result<(Described, Part)> {
     failpoint::pass("commit.before_segments");
-    let (mut pieces, mut writes) = (Tally::default(), Tally::default());
-    let sealing = AssertUnwindSafe(|| pending.seal());
-    let sealed = catch_unwind(sealing).map_err(|_| Error::Broken { what: "sealing" });
-    let stats = &mut unsealed.stats;
-    unsealed.segments = sealed.and_then(|sealed| {
-        let sealed = sealed?;
-        stats.compressed_bytes = sealed.iter().map(|segment| segment.compressed_bytes).sum();
-        stats.segment_bytes = sealed.iter().map(|segment| segment.reference.file_bytes).sum();
-        sealed.iter().for_each(|segment| {
-            pieces.join(&segment.pieces);
-            writes.join(&segment.writes);
-        });
-        Ok(sealed.iter().map(|segment| segment.reference).collect())
-    });
-    unsealed.pieces = pieces;
-    unsealed.writes = writes;
+    let sealed = catch_unwind(AssertUnwindSafe(|| pending.seal()));
+    let sealed = sealed.map_err(|_| Error::Broken { what: "sealing" })??;
+    let stats = &mut described.stats;
+    stats.compressed_bytes = sealed.iter().map(|segment| segment.compressed_bytes).sum();
+    stats.segment_bytes = sealed.iter().map(|segment| segment.reference.file_bytes).sum();
+    for segment in &sealed {
+        described.writes.pieces.join(&segment.pieces);
+        described.writes.writes.join(&segment.writes);
+    }
+    let segments = sealed.iter().map(|segment| segment.reference).collect();
+    Ok((described, Part { segments, places: Vec::new() }))
 }
 
 impl CommitSettings {
@@ -122,7 +112,7 @@ impl CommitSettings {
         team: &Collective,
         step: Step,
         inventory: &mut Inventory,
-    ) -> Settled {
+    ) -> Outcome {
         match step {
             Step::Settled(settled) => *settled,
             Step::Sealed(sealed) => self.conclude(team, *sealed, inventory),
@@ -134,7 +124,6 @@ impl CommitSettings {
     pub(super) fn step(
         &self,
         work: Work,
-        sequence: u64,
         team: Option<&Collective>,
         inventory: &mut Inventory,
     ) -> Step {
@@ -148,55 +137,61 @@ impl CommitSettings {
         };
         let Draft { order, started, pending, foreign, regions, table, references, stats, notes } =
             draft;
-        let settled = match pending {
-            Pending::Agent(ticket) if !self.stores.are_one() => {
-                let sealed = pledged::sealed(ticket, order, started, foreign, stats, notes);
-                return Step::Sealed(Box::new(sealed));
+        let sealed = match pending {
+            Pending::Agent(ticket) if self.stores.are_one() => {
+                let settled = self.conclude_handed(order, ticket, foreign, notes, inventory);
+                return Step::Settled(Box::new(settled));
             }
             Pending::Agent(ticket) => {
-                self.conclude_handed(order, ticket, foreign, notes, inventory)
+                Sealed::pledged(ticket, order, started, foreign, stats, notes)
             }
             Pending::Own(pending) => {
-                let (own, segments) = (pending.ids().collect(), Ok(Vec::new()));
-                let mut sealed = Sealed {
-                    order,
-                    sequence,
-                    started,
-                    own,
-                    foreign,
-                    regions,
-                    table,
-                    references,
-                    stats,
-                    segments,
-                    pieces: Tally::default(),
-                    writes: Tally::default(),
-                    notes,
-                    pledged: None,
-                };
-                seal(&mut sealed, pending);
-                return Step::Sealed(Box::new(sealed));
+                let streams = table.iter().filter(|(_, known)| known.is_none()).map(|(id, _)| *id);
+                let (streams, writes) = (streams.collect(), Writes::of(self.rank));
+                let image = self.image(order.version, table, regions, references);
+                let own = pending.ids().collect();
+                let part = seal(pending, Described { image, streams, stats, writes, started });
+                Sealed { order, own, foreign, part, pledged: false, notes }
             }
         };
-        Step::Settled(Box::new(settled))
+        Step::Sealed(Box::new(sealed))
+    }
+
+    /// This rank's image, in which new segments stand by id.
+    fn image(
+        &self,
+        version: Version,
+        table: Vec<(SegmentId, Option<SegmentRef>)>,
+        regions: Vec<RegionImage>,
+        references: Option<Vec<Reference>>,
+    ) -> Image {
+        let segment = |(id, known): (_, Option<SegmentRef>)| known.unwrap_or_else(|| unplaced(id));
+        Image {
+            job: self.publisher.job,
+            version,
+            rank: self.rank,
+            page_bytes: self.publisher.page_bytes,
+            hash: self.publisher.hash,
+            segments: table.into_iter().map(segment).collect(),
+            regions,
+            references,
+        }
     }
 
     /// Steps 2 to 5, and the news for whoever waits.
-    fn conclude(&self, team: &Collective, sealed: Sealed, inventory: &mut Inventory) -> Settled {
+    fn conclude(&self, team: &Collective, sealed: Sealed, inventory: &mut Inventory) -> Outcome {
         let version = sealed.order.version;
         let begun = sealed.own.iter().chain(&sealed.foreign).copied().collect();
         let committing = AssertUnwindSafe(|| self.commit(team, sealed, inventory));
         // Whoever waits for this checkpoint must not wait for ever.
         let mut outcome =
             catch_unwind(committing).unwrap_or(Err(Error::Broken { what: "committing" }));
-        let level = match &mut outcome {
-            Ok(committed) => {
-                let level = self.protect(team, version, inventory, &mut committed.report.notes);
-                committed.report.level = level;
-                level
-            }
-            Err(_) => Level::Local,
-        };
+        let mut notes = Vec::new();
+        let level = self.protect(team, (version, outcome.is_ok()), inventory, &mut notes);
+        if let Ok(committed) = &mut outcome {
+            committed.report.notes.append(&mut notes);
+            committed.report.level = level;
+        }
         self.settled(version, begun, level, outcome)
     }
 
@@ -205,7 +200,7 @@ impl CommitSettings {
     fn protect(
         &self,
         team: &Collective,
-        version: Version,
+        (version, committed): (Version, bool),
         inventory: &Inventory,
         notes: &mut Vec<String>,
     ) -> Level {
@@ -217,7 +212,13 @@ impl CommitSettings {
                 return Level::Local;
             }
         };
-        let Ok(manifest) = inventory.checkpoint(version) else { return Level::Local };
+        // All ranks encode, or none does.
+        let own = inventory.checkpoint(version).ok().filter(|_| committed);
+        let all = team.all_hold(At("ring"), [own.is_some()]);
+        let (Ok([true]), Some(manifest)) = (all.map(|all| *all), own) else {
+            notes.push("it does not survive the loss of a node: a rank could not encode it".into());
+            return Level::Local;
+        };
         self.board.set(version, Progress::Reached(Level::Local));
         let encoding = AssertUnwindSafe(|| {
             let (store, mut multiplier) = (&*self.publisher.store, self.multiplier.clone());
@@ -240,9 +241,8 @@ impl CommitSettings {
     }
 
     /// The news that a snapshot could not be taken in. The others have come to step 2.
-    fn fail(&self, team: &Collective, version: Version, error: Error) -> Settled {
-        let own = Err::<(Vec<SegmentRef>, Vec<StreamPlace>), _>(error.clone());
-        let told = team.gather(At("commit: segments"), own);
+    fn fail(&self, team: &Collective, version: Version, error: Error) -> Outcome {
+        let told = team.gather(SEGMENTS, Err::<Part, _>(error.clone()));
         let error = told.err().map_or(error, Error::from);
         self.settled(version, Vec::new(), Level::Local, Err(error))
     }
@@ -250,141 +250,43 @@ impl CommitSettings {
     fn commit(
         &self,
         team: &Collective,
-        mut sealed: Sealed,
+        sealed: Sealed,
         inventory: &mut Inventory,
     ) -> Result<Committed> {
-        let order = sealed.order;
-        let version = order.version;
-        let own = std::mem::take(&mut sealed.own);
-        let own_notes = std::mem::take(&mut sealed.notes);
-        let pledged = sealed.pledged.take();
-        let is_pledged = pledged.is_some();
-        let discard = || {
-            if is_pledged {
-                // First: it must not name what is gone.
-                pledged::forget(&*self.publisher.store, order);
-            }
-            self.publisher.discard(version, order.attempt, team.rank(), &own);
+        let Sealed { order, own, part, pledged, notes, .. } = sealed;
+        let role = Role::Rank {
+            first: team.is_first(),
+            leads: self.stores.leader() == self.rank.0 as usize,
+            one_store: self.stores.are_one(),
+            pledged,
         };
-        let segments = std::mem::replace(&mut sealed.segments, Ok(Vec::new()));
-        let told = segments.map(|segments| (segments, pledged.unwrap_or_default()));
-        let told = team.gather(At("commit: segments"), told).inspect_err(|stop| {
-            // Ranks that cannot be asked may be dead; what all nodes have pledged counts then.
-            if !is_pledged || matches!(stop, Stop::Failed(_)) {
-                discard();
-            }
-        })?;
-        let (segments, places): (Vec<_>, Vec<_>) = told.into_inner().into_iter().unzip();
-        let (segments, places) = (segments.concat(), places.concat());
-        let placed = pledged::place(&mut sealed, &segments, &places);
-
-        failpoint::pass("commit.before_image");
-        let place = (sealed.sequence, team.size() as u32);
-        let replaced = inventory.checkpoints.iter().any(|other| other.version == version);
-        // Step 3.
-        let Sealed { regions, table, references, stats, started, pieces, writes, .. } = sealed;
-        let rank = team.rank();
-        let draft = standfast_checkpoint::Draft {
-            rank,
-            regions,
-            table,
-            references,
-            stats,
-            started,
-            pieces,
-            writes,
+        let same = |other: &Manifest| other.version == order.version;
+        let replaced = inventory.checkpoints.iter().any(same);
+        let (begun, described, part) = match part {
+            Ok((described, part)) => (Ok(()), Some(described), part),
+            Err(error) => (Err(error), None, Part::default()),
         };
-        let part = placed.and_then(|()| Ok(self.publisher.write_image(order, draft, &segments)?));
-        let own_error = part.as_ref().err().cloned();
-        let parts = team.gather_first(At("commit: images"), part)?;
-        let mut first_error = None;
-        // From here on a failure to talk leaves in doubt what the first rank did.
-        let told = team.tell(At("commit: manifest"), || {
-            let parts = parts.unwrap_or_default();
-            let (told, error) = self.write_manifest(order, place, parts, inventory);
-            first_error = error;
-            Ok::<_, Error>(told)
-        });
-        let told = told?.into_inner();
-        if !team.is_first() {
-            told.take_in(inventory);
-        }
-        let Told { outcome, files_stay, mut removed, mut notes, .. } = told;
-        if let Err(failure) = outcome {
-            if !files_stay {
-                discard();
-            }
-            let typed = own_error.or(first_error);
-            return Err(typed.unwrap_or_else(|| Error::of_other(failure)));
-        }
-        if !self.stores.are_one() {
-            (removed, notes) = self.finish_others(team, version, replaced, inventory)?;
-        }
-        if is_pledged {
-            // What stays is void all the same.
-            let _ = self.stores.lead(|| {
-                pledged::forget(&*self.publisher.store, order);
-                Ok(())
-            });
-        }
-        let manifest = inventory.checkpoint(version)?;
-        let mut report = Report::of(manifest, self.publisher.page_bytes);
-        report.notes = own_notes.into_iter().chain(notes).collect();
-        let segments = manifest.segments.clone();
-        Ok(Committed { segments, removed, places, report })
+        let ranks = Ranks::new(team, &*self.publisher.store, &self.stores, order, inventory);
+        let mut steps = RankSteps { settings: self, own, described, part, replaced, ranks };
+        let Published { removed, notes: heard } = publishing::drive(role, begun, &mut steps)?;
+        let places = steps.part.places;
+        let notes = notes.into_iter().chain(heard).collect();
+        self.committed(order, removed, places, notes, inventory)
     }
 
-    /// Steps 4 and 5 where nodes have stores of their own.
-    fn finish_others(
-        &self,
-        team: &Collective,
-        version: Version,
-        replaced: bool,
-        inventory: &mut Inventory,
-    ) -> Phase<(Vec<SegmentId>, Vec<String>)> {
-        let manifest = inventory.checkpoint(version).map_err(Error::from);
-        let manifest = team.agree(At("commit: others"), manifest)?;
-        let notes = self.stores.spread(team, &*self.publisher.store, manifest)?;
-        let mut keep = self.publisher.keep();
-        if let Protection::On(_) = self.ring {
-            // Newer ones may not get there: then this is what survives the loss of a node.
-            keep.versions.extend(ring::newest(&*self.publisher.store, inventory));
-        }
-        let beyond = keep.newest != 0 && inventory.checkpoints.len() > keep.newest;
-        // A store that does not know the new one keeps what it has.
-        if !notes.is_empty() || !(beyond || replaced) {
-            return Ok((Vec::new(), notes));
-        }
-        self.stores.prune(team, &*self.publisher.store, keep, inventory)
-    }
-
-    /// Steps 4 and 5, on the first rank: what to tell the others, and what it failed with.
-    fn write_manifest(
+    /// What there is to know of a checkpoint that exists.
+    pub(super) fn committed(
         &self,
         order: Order,
-        place: (u64, u32),
-        parts: Vec<Result<Part>>,
-        inventory: &mut Inventory,
-    ) -> (Told, Option<Error>) {
-        let parts = match parts.into_iter().collect::<Result<Vec<Part>>>() {
-            Ok(parts) => parts,
-            Err(error) => return (Told::failed(&error, false, inventory), Some(error)),
-        };
-        // Where nodes have stores of their own, all of them are pruned together.
-        let published = match self.stores.are_one() {
-            true => self.publisher.publish(order, place, parts, inventory),
-            false => {
-                let written = self.publisher.write_manifest(order, place, parts, inventory);
-                written.map(|_| Published::default())
-            }
-        };
-        match published {
-            Ok(Published { removed, notes }) => (Told::committed(removed, notes, inventory), None),
-            Err(Unpublished { error, files_stay }) => {
-                let error = Error::from(error);
-                (Told::failed(&error, files_stay, inventory), Some(error))
-            }
-        }
+        removed: Vec<SegmentId>,
+        places: Vec<StreamPlace>,
+        notes: Vec<String>,
+        inventory: &Inventory,
+    ) -> Result<Committed> {
+        let manifest = inventory.checkpoint(order.version)?;
+        let mut report = Report::of(manifest, self.publisher.page_bytes);
+        report.notes = notes;
+        Ok(Committed { segments: manifest.segments.clone(), removed, places, report })
     }
 
     /// Tells whoever waits.
@@ -394,7 +296,7 @@ impl CommitSettings {
         begun: Vec<SegmentId>,
         level: Level,
         outcome: Result<Committed>,
-    ) -> Settled {
+    ) -> Outcome {
         let progress = match &outcome {
             Ok(_) => Progress::Done(level),
             Err(error) => Progress::Failed(error.clone()),
@@ -404,6 +306,95 @@ impl CommitSettings {
         }
         // The board first: whoever takes the outcome in must find it told there.
         self.board.set(version, progress);
-        Settled { begun, outcome }
+        Outcome { begun, outcome }
+    }
+}
+
+/// The steps of one rank.
+struct RankSteps<'a> {
+    settings: &'a CommitSettings,
+    own: Vec<SegmentId>,
+    /// Until it is written.
+    described: Option<Described>,
+    /// Of this rank; once told, of all ranks.
+    part: Part,
+    /// Whether a checkpoint of this version was there.
+    replaced: bool,
+    ranks: Ranks<'a>,
+}
+
+impl Steps for RankSteps<'_> {
+    type Error = Error;
+
+    fn store_images(&mut self) -> Result<()> {
+        failpoint::pass("commit.before_image");
+        let broken = Error::Broken { what: "committing" };
+        let mut described = self.described.take().ok_or(broken)?;
+        // What this rank has described is there.
+        described.place(&self.part.moved(), |_| true)?;
+        let entry = self.settings.publisher.write_image(self.ranks.order, described)?;
+        self.ranks.entries = vec![entry];
+        Ok(())
+    }
+
+    fn write_manifest(&mut self) -> Verdict<Error> {
+        self.ranks.write_manifest(&self.settings.publisher, self.ranks.team.size() as u32)
+    }
+
+    fn prune(&mut self) -> Published {
+        self.settings.publisher.prune(self.replaced, self.ranks.inventory)
+    }
+
+    fn remove(&mut self, files: Files) {
+        let (publisher, order) = (&self.settings.publisher, self.ranks.order);
+        match files {
+            Files::Pledge => publisher.discard_pledge(order),
+            Files::Data => {
+                let (rank, own) = (std::iter::once(self.settings.rank), self.own.iter().copied());
+                publisher.discard(order, rank, own);
+            }
+        }
+    }
+
+    fn talk(&mut self, talk: Talk<Error>) -> Happened<Error> {
+        match talk {
+            Talk::Parts(own) => {
+                let own = own.map(|()| std::mem::take(&mut self.part));
+                match self.ranks.team.gather(SEGMENTS, own) {
+                    Ok(all) => {
+                        self.part = Part::join(all.into_inner());
+                        Happened::Told(Ok(()))
+                    }
+                    Err(stop @ Stop::Lost(_)) => Happened::Lost(stop.into()),
+                    Err(stop) => Happened::Told(Err(stop.into())),
+                }
+            }
+            Talk::Images(own) => self.ranks.tell_images(own),
+            Talk::Verdict(own) => self.ranks.tell_verdict(own),
+            Talk::Spread => self.ranks.spread(),
+            Talk::Prune => match self.prune_all() {
+                Ok(published) => Happened::Pruned(published),
+                Err(stop) => Happened::Lost(stop.into()),
+            },
+        }
+    }
+}
+
+impl RankSteps<'_> {
+    /// Step 5 where nodes have stores of their own.
+    fn prune_all(&mut self) -> Phase<Published> {
+        let CommitSettings { publisher, ring, .. } = self.settings;
+        let Ranks { team, store, stores, inventory, .. } = &mut self.ranks;
+        let mut keep = publisher.keep();
+        let beyond = keep.newest != 0 && inventory.checkpoints.len() > keep.newest;
+        if !(beyond || self.replaced) {
+            return Ok(Published::default());
+        }
+        if let Protection::On(_) = ring {
+            // Newer ones may not get there: then this is what survives the loss of a node.
+            keep.versions.extend(ring::newest(*store, inventory));
+        }
+        let (removed, notes) = stores.prune(team, *store, keep, inventory)?;
+        Ok(Published { removed, notes })
     }
 }

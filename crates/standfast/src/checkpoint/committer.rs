@@ -9,12 +9,12 @@
 use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
+use standfast_checkpoint::Inventory;
 use standfast_comm::Collective;
 use standfast_format::Version;
-use standfast_restart::Inventory;
 use standfast_sys::keep_signals_away;
 
-use super::commit::{CommitSettings, Sealed, Settled};
+use super::commit::{CommitSettings, Outcome, Sealed};
 use super::draft::Draft;
 use crate::error::{Error, Result};
 use crate::stores::Stores;
@@ -25,7 +25,7 @@ pub(super) enum Step {
     Sealed(Box<Sealed>),
     /// The other ranks must be told that there is no draft of this version.
     Failed(Version, Error),
-    Settled(Box<Settled>),
+    Settled(Box<Outcome>),
 }
 
 /// What the thread is handed.
@@ -57,7 +57,7 @@ impl Work {
 /// The committer: its thread, and what it needs to finish in a caller's.
 pub(crate) struct Committer {
     settings: CommitSettings,
-    drafts: Option<Sender<(Work, u64, Inventory)>>,
+    drafts: Option<Sender<(Work, Inventory)>>,
     steps: Receiver<(Step, Inventory)>,
     thread: Option<JoinHandle<()>>,
 }
@@ -65,14 +65,14 @@ pub(crate) struct Committer {
 impl Committer {
     /// `team`: the ranks, if a thread beside the program may talk to them.
     pub(crate) fn start(settings: CommitSettings, team: Option<Collective>) -> Self {
-        let (drafts, queue) = bounded::<(Work, u64, Inventory)>(1);
+        let (drafts, queue) = bounded::<(Work, Inventory)>(1);
         let (done, steps) = bounded(1);
         let own = settings.clone();
         let run = move || {
             keep_signals_away();
-            for (work, sequence, mut inventory) in queue {
+            for (work, mut inventory) in queue {
                 let _busy = standfast_checkpoint::busy::hold(&*own.publisher.store);
-                let step = own.step(work, sequence, team.as_ref(), &mut inventory);
+                let step = own.step(work, team.as_ref(), &mut inventory);
                 let step = match &team {
                     Some(team) => Step::Settled(Box::new(own.finish(team, step, &mut inventory))),
                     None => step,
@@ -95,9 +95,9 @@ impl Committer {
     }
 
     /// Hands work over. The inventory travels along and comes back with the outcome.
-    pub(crate) fn submit(&self, work: Work, sequence: u64, inventory: Inventory) -> Result<()> {
+    pub(crate) fn submit(&self, work: Work, inventory: Inventory) -> Result<()> {
         let drafts = self.drafts.as_ref();
-        let sent = drafts.is_some_and(|drafts| drafts.send((work, sequence, inventory)).is_ok());
+        let sent = drafts.is_some_and(|drafts| drafts.send((work, inventory)).is_ok());
         if sent { Ok(()) } else { Err(Error::Broken { what: "the committer" }) }
     }
 
@@ -108,7 +108,7 @@ impl Committer {
 
     /// Waits for the outcome of the draft that was handed over. Collective where the thread may
     /// not talk to other ranks. `None` if a panic has ended the thread.
-    pub(crate) fn settle(&self, team: &Collective) -> Option<(Settled, Inventory)> {
+    pub(crate) fn settle(&self, team: &Collective) -> Option<(Outcome, Inventory)> {
         let (step, mut inventory) = self.steps.recv().ok()?;
         Some((self.settings.finish(team, step, &mut inventory), inventory))
     }

@@ -8,7 +8,7 @@
 //! segments and tells afterwards where each lies. Catalog, index over all ranks and positions go on
 //! naming pages by stream; the *aliases* turn a stream into its segment when an image is described.
 //! Where nodes have stores of their own each has its agent, which makes its node's part durable; the
-//! ranks commit ([`super::pledged`]).
+//! ranks commit ([`super::agent_outcome`]).
 //!
 //! Invariants:
 //! - All ranks have the same aliases: each is told those of all.
@@ -19,13 +19,12 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use standfast_agent::{HandOver, Link, Settled, StreamPlace};
-use standfast_checkpoint::{Moved, relocate};
+use standfast_checkpoint::{Moved, relocate, unplaced};
 use standfast_comm::Collective;
 use standfast_format::{AttemptId, Image, SegmentId};
 
 use super::draft::{Draft, elapsed_ns};
 use super::place::Place;
-use super::pledged::unplaced;
 use super::remembered::Remembered;
 use super::sink::{Pending, Stage, Ticket, Unplaced};
 use crate::error::{Error, Result};

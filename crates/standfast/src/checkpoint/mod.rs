@@ -17,9 +17,10 @@
 //!
 //! Invariants:
 //! - The catalog and the positions belong to one thread at a time. The committer tells what
-//!   became of a checkpoint by a [`commit::Settled`], and `settle` applies it.
+//!   became of a checkpoint by an [`commit::Outcome`], and `settle` applies it.
 //! - After a failure nothing refers to the pages of the failed checkpoint any more.
 
+mod agent_outcome;
 pub(crate) mod attempt;
 mod bring;
 mod candidates;
@@ -29,13 +30,12 @@ mod cow;
 mod describe;
 pub(crate) mod device;
 pub(crate) mod draft;
-mod handed;
 mod handing;
 mod ledger;
 mod owners;
 mod phase;
 mod place;
-mod pledged;
+pub(crate) mod ranks;
 mod refer;
 pub(crate) mod remembered;
 mod sink;
@@ -43,7 +43,6 @@ mod stopped;
 mod storing;
 pub(crate) mod take;
 mod together;
-pub(crate) mod told;
 mod tracks;
 pub(crate) mod under_way;
 mod writer;

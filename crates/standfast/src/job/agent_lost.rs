@@ -5,7 +5,7 @@
 //! where that fails the second next, then the fourth: an agent that dies again and again costs
 //! little, and drains that wait for one do not wait for the job's end.
 
-use standfast_checkpoint::refresh;
+use standfast_checkpoint::{Holdings, refresh};
 use standfast_comm::Step;
 use standfast_format::Version;
 
@@ -14,7 +14,6 @@ use super::core::Core;
 use super::take::agree_on_attempt;
 use crate::agent;
 use crate::checkpoint::draft::Order;
-use crate::checkpoint::told::Holdings;
 use crate::error::{Error, Phase};
 use crate::stores;
 

@@ -177,7 +177,7 @@ impl Core {
     }
 
     /// Hands what was taken to the committer, with what it needs.
-    pub(super) fn submit(&mut self, taken: Taken, sequence: u64) -> Result<()> {
+    pub(super) fn submit(&mut self, taken: Taken) -> Result<()> {
         let Stage::Idle(memory, inventory) = std::mem::replace(&mut self.stage, Stage::Moving)
         else {
             return Err(broken().into());
@@ -190,7 +190,7 @@ impl Core {
             }
         };
         self.stage = stage;
-        self.committer.submit(work, sequence, inventory)
+        self.committer.submit(work, inventory)
     }
 
     /// Later checkpoints lean neither on these segments nor on what any rank suspects.

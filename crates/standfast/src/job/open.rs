@@ -117,6 +117,7 @@ impl Job {
         let ring = ring::protection(&team, config, &stores)?;
         let multiplier = ring::Multiplier::new(config.ring_arithmetic);
         let settings = CommitSettings {
+            rank: team.rank(),
             publisher,
             board: Arc::clone(&board),
             stores: stores.clone(),

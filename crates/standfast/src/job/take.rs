@@ -74,10 +74,10 @@ impl Core {
             }
             taken => taken?,
         };
-        let Order { version, sequence, .. } = order;
+        let version = order.version;
         drop(held);
         board.set(version, Progress::Reached(Level::Memory));
-        self.submit(taken, sequence)?;
+        self.submit(taken)?;
         Ok(version)
     }
 

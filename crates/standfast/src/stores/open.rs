@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use standfast_checkpoint::Holdings;
 use standfast_comm::{Collective, Step};
 use standfast_format::{Kind, Level, Manifest, StoreHeader, name};
 use standfast_restart::Inventory;
 use standfast_store::{Lock, LockGuard, Store};
 
 use super::Stores;
-use crate::checkpoint::told::Holdings;
 use crate::error::{Phase, Result};
 use crate::naming::{self, Header};
 use crate::pledges;

@@ -17,6 +17,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
+use standfast_checkpoint::publishing::Role;
 use standfast_checkpoint::{Order, Publisher};
 use standfast_format::{AttemptId, Kind, Rank};
 use standfast_restart::Inventory;
@@ -26,7 +27,6 @@ use self::attempt::Attempt;
 use super::commit::{self, Ready};
 use super::connection::Outbox;
 use super::log::Log;
-use super::pledge;
 use super::pool::Pool;
 use crate::error::{Error, Result};
 use crate::message::{Begin, Block, Failure, HandOver, Reply, Settled};
@@ -143,12 +143,10 @@ impl Session {
 
     fn commit(&self, order: Order, ready: Ready, mut inventory: Inventory) {
         let started = Instant::now();
-        let committing = std::panic::AssertUnwindSafe(|| match self.begin.is_whole() {
-            true => {
-                let ranks = self.begin.job_ranks;
-                commit::commit(&self.publisher, order, ranks, ready, &mut inventory)
-            }
-            false => pledge::pledge(&self.publisher, order, self.begin.job_ranks, ready),
+        let role = if self.begin.is_whole() { Role::Agent } else { Role::Pledger };
+        let committing = std::panic::AssertUnwindSafe(|| {
+            let ranks = self.begin.job_ranks;
+            commit::commit(&self.publisher, order, ranks, role, ready, &mut inventory)
         });
         let settled = std::panic::catch_unwind(committing).unwrap_or_else(|_| {
             let failure = Failure::new(Kind::Bug, "committing panicked; please report it");

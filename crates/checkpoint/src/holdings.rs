@@ -1,0 +1,53 @@
+//! The checkpoints of a store, on their way to another process.
+
+use standfast_format::Manifest;
+
+use crate::inventory::{Damaged, Inventory};
+use crate::unreadable::Unreadable;
+
+/// What an inventory has, as bytes and words.
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
+pub struct Holdings {
+    /// All manifests, newest first.
+    manifests: Vec<Vec<u8>>,
+    /// Manifests that cannot be read, and why.
+    damaged: Vec<(String, String)>,
+}
+
+impl Holdings {
+    /// What an inventory has.
+    pub fn of(inventory: &Inventory) -> Self {
+        let why = |damaged: &Damaged| (damaged.object.clone(), damaged.error.to_string());
+        Self {
+            manifests: inventory.checkpoints.iter().map(Manifest::encode).collect(),
+            damaged: inventory.damaged.iter().map(why).collect(),
+        }
+    }
+
+    /// Whether there is no checkpoint that can be read.
+    pub fn is_empty(&self) -> bool {
+        self.manifests.is_empty()
+    }
+
+    /// Replaces what a process believed to be there.
+    pub fn take_in(&self, inventory: &mut Inventory) {
+        let mut checkpoints = Vec::with_capacity(self.manifests.len());
+        let mut damaged = Vec::new();
+        for bytes in &self.manifests {
+            match Manifest::decode(bytes) {
+                Ok(manifest) => checkpoints.push(manifest),
+                Err(source) => {
+                    let object = "a manifest told by the first rank".to_owned();
+                    let error = Unreadable::Object { object: object.clone(), source };
+                    damaged.push(Damaged { object, error });
+                }
+            }
+        }
+        damaged.extend(self.damaged.iter().map(|(object, why)| Damaged {
+            object: object.clone(),
+            error: Unreadable::Told { why: why.clone() },
+        }));
+        inventory.checkpoints = checkpoints;
+        inventory.damaged = damaged;
+    }
+}
