@@ -156,9 +156,9 @@ impl Attempt<Captured> {
         let images = describe(&regions, &positions, &mut table);
         let stats = stats(memory, &regions, &positions, &stored);
         let Remembered { env, ledger, place, .. } = &mut *memory;
-        let references = place
-            .owners()
-            .and_then(|owners| owners.refer_by_hash(env, ledger, &positions, &stored.own));
+        let owners = place.placement().and_then(|placement| placement.owners());
+        let references =
+            owners.and_then(|owners| owners.refer_by_hash(env, ledger, &positions, &stored.own));
         memory.tracks.captured(&regions);
         memory.ledger.put_positions(&regions, positions);
         let entry = |number| memory.ledger.table_entry(number);

@@ -94,7 +94,7 @@ impl Ledger {
 
     /// Remembers what a restart has just put into memory. The next checkpoint takes it in: the
     /// program should not wait for that now.
-    pub(super) fn restored(&mut self, config: &Config, rebuild: Rebuild) {
+    pub(crate) fn restored(&mut self, config: &Config, rebuild: Rebuild) {
         let image = rebuild.image();
         let same = image.hash == config.hash && u64::from(image.page_bytes) == config.page.0;
         self.restored = (config.mode.looks_back() && same).then_some(rebuild);
@@ -110,13 +110,15 @@ impl Ledger {
     ) -> Result<()> {
         let share = usize::try_from(bytes / CATALOG_SHARE).unwrap_or(usize::MAX);
         self.catalog.set_bytes_max(share.max(CATALOG_BYTES_MIN));
-        place.fit(bytes);
+        if let Some(placement) = place.placement() {
+            placement.fit(bytes);
+        }
         if !env.config.mode.looks_back() {
             self.catalog.clear();
             self.forget_positions();
         }
         self.load(env, inventory, place, team)?;
-        self.take_in_restored(place.owners());
+        self.take_in_restored(place.placement().and_then(|placement| placement.owners()));
         Ok(())
     }
 
@@ -171,7 +173,9 @@ impl Ledger {
         }
         let indexes: Vec<SegmentIndex> =
             own.iter().rev().filter_map(|segment| read_index(env, segment)).collect();
-        place.load(team.raw(), &indexes)?;
+        if let Some(placement) = place.placement() {
+            placement.load(team.raw(), &indexes)?;
+        }
         for index in indexes {
             self.catalog.load_segment(index);
         }

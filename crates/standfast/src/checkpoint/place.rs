@@ -116,22 +116,11 @@ impl Place {
         )
     }
 
-    fn placement(&mut self) -> Option<&mut dyn Placement> {
+    /// How the ranks agree, if they do.
+    pub(super) fn placement(&mut self) -> Option<&mut dyn Placement> {
         match self {
             Place::Alone => None,
             Place::Together(placement) => Some(&mut **placement),
-        }
-    }
-
-    /// Who stores which pages, where that is written down.
-    pub(super) fn owners(&mut self) -> Option<&mut Owners> {
-        self.placement()?.owners()
-    }
-
-    /// Fits the index to so many protected bytes.
-    pub(super) fn fit(&mut self, protected_bytes: u64) {
-        if let Some(placement) = self.placement() {
-            placement.fit(protected_bytes);
         }
     }
 
@@ -143,11 +132,6 @@ impl Place {
         }
     }
 
-    /// Enters segments of earlier checkpoints, oldest first. Collective.
-    pub(super) fn load(&mut self, comm: &dyn Comm, indexes: &[SegmentIndex]) -> Result<()> {
-        self.placement().map_or(Ok(()), |placement| placement.load(comm, indexes))
-    }
-
     pub(super) fn committed(&mut self, removed: &[SegmentId]) {
         if let Some(placement) = self.placement() {
             placement.strategy().commit();
@@ -157,20 +141,18 @@ impl Place {
 
     /// An attempt with these segments has failed.
     pub(super) fn failed(&mut self, segments: &[SegmentId]) {
-        if let Some(placement) = self.placement() {
-            placement.strategy().abort();
-        }
-        if let Some(owners) = self.owners() {
+        let Some(placement) = self.placement() else { return };
+        placement.strategy().abort();
+        if let Some(owners) = placement.owners() {
             owners.forget(segments);
         }
     }
 
     /// Refers to these segments no more. Every rank names the same ones.
     pub(super) fn forget(&mut self, segments: &[SegmentId]) {
-        if let Some(placement) = self.placement() {
-            placement.strategy().forget(segments);
-        }
-        if let Some(owners) = self.owners() {
+        let Some(placement) = self.placement() else { return };
+        placement.strategy().forget(segments);
+        if let Some(owners) = placement.owners() {
             owners.forget(segments);
         }
     }

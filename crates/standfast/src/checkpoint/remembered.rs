@@ -9,7 +9,7 @@ use standfast_capture::Regions;
 use standfast_comm::{Agreed, Collective};
 use standfast_format::{Rank, SegmentId, SegmentRef, StoreHeader};
 use standfast_reduce::{PageHasher, Scanner};
-use standfast_restart::{Inventory, Rebuild};
+use standfast_restart::Inventory;
 use standfast_store::Store;
 
 use super::ledger::Ledger;
@@ -32,10 +32,10 @@ pub(crate) struct Env {
 /// What capturing remembers between checkpoints.
 pub(crate) struct Remembered {
     pub(crate) env: Env,
-    pub(super) ledger: Ledger,
+    pub(crate) ledger: Ledger,
     pub(super) place: Place,
-    pub(super) tracks: Tracks,
-    pub(super) writer: Writer,
+    pub(crate) tracks: Tracks,
+    pub(crate) writer: Writer,
     /// What the reader of the next report should know.
     pub(super) notes: Vec<String>,
 }
@@ -96,29 +96,9 @@ impl Remembered {
         self.ledger.distrust(segments);
     }
 
-    /// Remembers what a restart has just put into memory.
-    pub(crate) fn restored(&mut self, rebuild: Rebuild) {
-        self.ledger.restored(&self.env.config, rebuild);
-    }
-
-    /// A restart is about to write everything.
-    pub(crate) fn rest(&mut self) {
-        self.tracks.rest();
-    }
-
-    /// How changed pages are found.
-    pub(crate) fn tracker(&self) -> &'static str {
-        self.tracks.name()
-    }
-
     /// Memory held between checkpoints, in bytes, pool excluded.
     pub(crate) fn bytes(&self) -> usize {
         self.ledger.bytes() + self.place.bytes()
-    }
-
-    /// Makes ready what a first checkpoint of so many bytes needs.
-    pub(crate) fn warm(&mut self, bytes: u64) {
-        self.writer.warm(&self.env, bytes);
     }
 
     /// Makes ready for a checkpoint. Collective.

@@ -54,12 +54,12 @@ impl Tracks {
     }
 
     /// How changed pages are found.
-    pub(super) fn name(&self) -> &'static str {
+    pub(crate) fn name(&self) -> &'static str {
         self.watch.as_ref().map_or("hash", Watch::name)
     }
 
     /// Stops watching: a restart is about to write everything, which would cost a fault a page.
-    pub(super) fn rest(&mut self) {
+    pub(crate) fn rest(&mut self) {
         if let Some(watch) = &mut self.watch {
             watch.rest();
         }

@@ -46,7 +46,7 @@ impl Writer {
 
     /// Makes ready what a first checkpoint of so many bytes needs, beside the program: where it is
     /// written from host memory alone.
-    pub(super) fn warm(&mut self, env: &Env, bytes: u64) {
+    pub(crate) fn warm(&mut self, env: &Env, bytes: u64) {
         // Who writes piece by piece fills one buffer again and again.
         let needs_none = env.config.write == Write::Direct || env.config.pipeline == Pipeline::Gpu;
         if bytes < WARM_BYTES_MIN || needs_none {

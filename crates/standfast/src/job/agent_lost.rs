@@ -55,13 +55,13 @@ impl Job {
         match agent::connect(&self.loaded, &self.store, &self.header, lock, team, stores)? {
             Ok(link) => {
                 core.search = None;
-                if let Some(memory) = core.memory() {
+                if let Some(memory) = core.stage.memory() {
                     memory.use_agent(link, stores);
                     memory.note("written through the node's agent again");
                 }
             }
             Err(Some(why)) => {
-                if let Some(memory) = core.memory() {
+                if let Some(memory) = core.stage.memory() {
                     memory.note_no_agent(&why);
                 }
             }
@@ -74,7 +74,7 @@ impl Job {
 impl Core {
     /// Why the agent is of no more use to this rank, if that is so.
     pub(super) fn agent_lost(&mut self) -> Option<Error> {
-        self.memory()?.agent_lost()
+        self.stage.memory()?.agent_lost()
     }
 
     /// Whether a capture that failed on all ranks did so where one has lost its agent: without

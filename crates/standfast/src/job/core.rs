@@ -80,10 +80,19 @@ impl Stage {
     }
 
     /// What capturing remembers, if it is here.
-    fn memory(&mut self) -> Option<&mut Remembered> {
+    pub(super) fn memory(&mut self) -> Option<&mut Remembered> {
         match self {
             Stage::Idle(memory, _) | Stage::Committing(memory) => Some(memory),
             Stage::Behind(_) | Stage::Moving => None,
+        }
+    }
+
+    /// The same, once the committer has settled.
+    fn into_memory(self) -> Option<Box<Remembered>> {
+        match self {
+            Stage::Idle(memory, _) | Stage::Committing(memory) => Some(memory),
+            Stage::Behind(under_way) => under_way.memory(),
+            Stage::Moving => None,
         }
     }
 
@@ -110,8 +119,8 @@ impl Core {
     /// Makes ready what the first checkpoint of what is protected now needs.
     pub(crate) fn warm(&mut self) {
         let bytes = self.regions.bytes();
-        if let Some(memory) = self.memory() {
-            memory.warm(bytes);
+        if let Some(memory) = self.stage.memory() {
+            memory.writer.warm(&memory.env, bytes);
         }
     }
 
@@ -157,12 +166,7 @@ impl Core {
         }
         let stage = std::mem::replace(&mut self.stage, Stage::Moving);
         let Some((settled, inventory)) = self.committer.settle(&self.team) else { return };
-        let memory = match stage {
-            Stage::Idle(memory, _) | Stage::Committing(memory) => Some(memory),
-            Stage::Behind(under_way) => under_way.memory(),
-            Stage::Moving => None,
-        };
-        let Some(mut memory) = memory else { return };
+        let Some(mut memory) = stage.into_memory() else { return };
         match settled.outcome {
             Ok(Committed { segments, removed, places, report }) => {
                 memory.committed(&segments, &removed, &places);
@@ -199,7 +203,7 @@ impl Core {
         own.extend(segments);
         let all = self.team.collect(Step("distrust"), own)?;
         let all = all.map(|all| all.concat());
-        if let Some(memory) = self.memory().filter(|_| !all.is_empty()) {
+        if let Some(memory) = self.stage.memory().filter(|_| !all.is_empty()) {
             memory.distrust(&all);
         }
         Ok(())
@@ -207,21 +211,16 @@ impl Core {
 
     /// Remembers what a restart has put into memory.
     pub(crate) fn restored(&mut self, rebuild: Rebuild) {
-        if let Some(memory) = self.memory() {
-            memory.restored(rebuild);
+        if let Some(memory) = self.stage.memory() {
+            memory.ledger.restored(&memory.env.config, rebuild);
         }
     }
 
     /// Prepares for memory being overwritten as a whole.
     pub(crate) fn rest_tracking(&mut self) {
-        if let Some(memory) = self.memory() {
-            memory.rest();
+        if let Some(memory) = self.stage.memory() {
+            memory.tracks.rest();
         }
-    }
-
-    /// What capturing remembers, if it is here.
-    pub(super) fn memory(&mut self) -> Option<&mut Remembered> {
-        self.stage.memory()
     }
 
     /// What capturing remembers, after the checkpoint that has it, if any.
@@ -229,7 +228,7 @@ impl Core {
         if let Stage::Behind(_) = self.stage {
             self.settle();
         }
-        self.memory().ok_or_else(broken)
+        self.stage.memory().ok_or_else(broken)
     }
 
     /// The checkpoints of the store, after a settlement.

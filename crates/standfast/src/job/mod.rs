@@ -131,7 +131,7 @@ impl Job {
 
     /// How changed pages are found: `uffd`, `mprotect` or `hash`.
     pub fn tracker(&self) -> &'static str {
-        self.core().settled_memory().map_or("hash", |memory| memory.tracker())
+        self.core().settled_memory().map_or("hash", |memory| memory.tracks.name())
     }
 
     /// Memory that bookkeeping holds, in bytes: the catalog of stored pages and the hashes by
