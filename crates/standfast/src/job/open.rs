@@ -27,7 +27,7 @@ use crate::ring;
 use crate::stores;
 
 /// Settings that shape what ranks write together, and in which calls they talk.
-const COMMON_SETTINGS: [&str; 15] = [
+const COMMON_SETTINGS: [&str; 17] = [
     "store",
     "job",
     "page",
@@ -37,6 +37,8 @@ const COMMON_SETTINGS: [&str; 15] = [
     "threshold",
     "capture",
     "restart",
+    "keep",
+    "local_bytes",
     "global",
     "ring",
     "ring_group",

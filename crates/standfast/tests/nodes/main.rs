@@ -4,6 +4,7 @@
 mod global;
 mod gone;
 mod losses;
+mod phases;
 mod ring;
 mod world;
 

@@ -75,8 +75,13 @@ impl World {
     }
 
     pub(crate) fn member(&self, comm: &dyn Comm) -> Result<Member> {
+        let faults = FaultyStore::new(Arc::clone(&self.stores[self.node_of[comm.rank()]]));
+        self.member_on(comm, faults)
+    }
+
+    /// One whose store may fail already while the job is opened.
+    pub(crate) fn member_on(&self, comm: &dyn Comm, faults: FaultyStore) -> Result<Member> {
         let rank = comm.rank();
-        let faults = FaultyStore::new(Arc::clone(&self.stores[self.node_of[rank]]));
         let job = Job::open_store_comm(self.loaded(rank), Arc::new(faults.clone()), comm)?;
         // Not a whole number of pages.
         let field = job.alloc("field", PAGES as usize * WORDS - 1)?;
@@ -109,7 +114,7 @@ fn contents(rank: usize, step: u64) -> Vec<u64> {
         0 => at + 1,
         1 => 1_000_000 * (rank + 1) + at,
         2 => 1_000_000 * (rank + 1) + 1000 * step + at,
-        _ => 500_000 + 100 * (rank + 40 - step) + at,
+        _ => 500_000 + 100 * (rank + 4000 - step) + at,
     };
     let words = (0..PAGES)
         .map(page)

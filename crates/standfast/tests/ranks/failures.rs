@@ -1,6 +1,6 @@
 //! Where one rank fails, all fail, and what was there before stays good.
 
-use standfast::{Error, Kind, Level, Version};
+use standfast::{Error, Kind, Level, Rank, Version};
 use standfast_comm::run_threads;
 use standfast_format::name;
 use standfast_testkit::{Fault, Op};
@@ -61,7 +61,7 @@ fn a_damaged_part_of_one_rank_takes_all_back_to_the_older_checkpoint() {
             member.checkpoint(step).unwrap();
         }
         let newest = member.job.list().remove(0);
-        (name::image(newest.version, newest.attempt, standfast::Rank(2)), newest.segments)
+        (name::image(newest.version, newest.attempt, Rank(2)), newest.segments)
     });
     let (image, _) = &attempts[0];
     world.run(4, |member| {
@@ -109,12 +109,17 @@ fn ranks_that_disagree_are_told_so() {
         assert_eq!(member.job.checkpoint(version).unwrap_err().kind(), Kind::Invalid);
         assert_eq!(member.restart().unwrap(), 1);
     });
-    let errors = run_threads(2, |comm| {
-        use standfast_comm::Comm;
-        let mode = if comm.rank() == 0 { "all" } else { "local" };
-        World::new(mixed).with("mode", mode).member(&comm).err().expect("modes differ")
-    });
-    assert!(errors.iter().all(|error| error.to_string().contains("mode")), "{errors:?}");
+    // Ranks that kept or bounded differently would not prune, or make room, in the same calls.
+    for (name, texts) in
+        [("mode", ["all", "local"]), ("keep", ["1", "2"]), ("local_bytes", ["0", "1MiB"])]
+    {
+        let errors = run_threads(2, |comm| {
+            use standfast_comm::Comm;
+            let world = World::new(mixed).with(name, texts[comm.rank()]);
+            world.member(&comm).err().expect("settings differ")
+        });
+        assert!(errors.iter().all(|error| error.to_string().contains(name)), "{errors:?}");
+    }
 }
 
 #[test]
@@ -130,4 +135,43 @@ fn a_second_job_is_refused_on_all_ranks() {
         assert!(second.iter().all(|error| error.kind() == Kind::Busy), "{second:?}");
         member.job.wait(Version(1), Level::Local).unwrap();
     });
+}
+
+/// Reading a region is no affair of all ranks. What it finds damaged is, at the next checkpoint:
+/// whoever keeps the index of such a page would still hand its place out.
+#[test]
+fn what_one_rank_finds_damaged_no_rank_leans_on() {
+    for strategy in ["exact", "topk"] {
+        let world = World::new(mixed).with("codec", "none").with("strategy", strategy);
+        world.run(3, |member| {
+            member.checkpoint(1).unwrap();
+            let newest = member.job.list().remove(0);
+            for segment in newest.segments.iter().filter(|segment| segment.rank.0 == 1) {
+                let object = name::segment(segment.id);
+                member.faults.inject(Fault::FlipBit { object, offset: 5000, bit: 1 });
+            }
+            if member.job.rank().0.0 == 0 {
+                let mut bytes = vec![0; member.bytes_of(1, 1).len()];
+                let read = member.job.recover_of(Version(1), Rank(1), "field", &mut bytes);
+                assert_eq!(read.unwrap_err().kind(), Kind::Corrupt);
+            }
+            member.checkpoint(2).unwrap();
+            assert_eq!(member.restart().unwrap(), 2, "{strategy}");
+        });
+    }
+}
+
+/// A program whose ranks call different things is told so, where they would wait for each other.
+#[test]
+fn ranks_that_call_different_things_are_told_where_each_is() {
+    let errors = World::new(mixed).run(3, |member| match member.job.rank().0.0 {
+        1 => member.restart().unwrap_err(),
+        _ => member.checkpoint(1).unwrap_err(),
+    });
+    for error in errors {
+        assert!(matches!(error, Error::Comm(_)), "{error}");
+        assert_eq!(error.kind(), Kind::Invalid, "{error}");
+        let text = error.to_string();
+        assert!(text.contains("(restart)") && text.contains("(checkpoint: order)"), "{text}");
+    }
 }
