@@ -12,7 +12,7 @@ use standfast_agent::StreamPlace;
 use standfast_capture::{
     Dirty, Mender, Mprotect, Region, Regions, Snapshots, Span, Tracker, Uffd, Watch,
 };
-use standfast_comm::{Agreed, Collective};
+use standfast_comm::{Agreed, Collective, Step};
 use standfast_format::{Rank, SegmentId, SegmentIndex, SegmentRef, StoreHeader};
 use standfast_reduce::{Catalog, PageHasher, PageRef, Positions, Scanner};
 use standfast_restart::{Inventory, Rebuild};
@@ -144,6 +144,14 @@ impl Capturer {
         self.positions.values_mut().for_each(Positions::forget);
     }
 
+    /// Loads the catalog again with the next checkpoint.
+    #[cfg(test)]
+    pub(crate) fn lose_catalog(&mut self) {
+        self.catalog.clear();
+        self.forget_positions();
+        self.catalog_loaded = false;
+    }
+
     /// Stores pages again rather than referring to these segments.
     pub(crate) fn distrust(&mut self, segments: &Agreed<Vec<SegmentId>>) {
         let segments = self.agency.with_streams(segments);
@@ -264,7 +272,10 @@ impl Capturer {
     /// Each rank enters those that it has written, and those of ranks that are no more are dealt
     /// out. A segment that cannot be read is left out: its pages are stored again.
     fn load_catalog(&mut self, inventory: &Inventory, team: &Collective) -> Result<()> {
-        if std::mem::replace(&mut self.catalog_loaded, true) {
+        let was_loaded = std::mem::replace(&mut self.catalog_loaded, true);
+        // One rank that has to load needs all: they keep the index over all ranks together.
+        let [loaded] = *team.all_hold(Step("capture: catalog"), [was_loaded])?;
+        if loaded {
             return Ok(());
         }
         let mut seen = HashSet::new();
@@ -281,7 +292,7 @@ impl Capturer {
         let indexes: Vec<SegmentIndex> =
             own.iter().rev().filter_map(|segment| self.read_index(segment)).collect();
         self.sharing.load(team.raw(), &indexes)?;
-        for index in indexes {
+        for index in indexes.into_iter().filter(|_| !was_loaded) {
             self.catalog.load_segment(index);
         }
         Ok(())
