@@ -10,7 +10,7 @@
 use std::collections::{HashMap, HashSet};
 
 use standfast_capture::Regions;
-use standfast_comm::Collective;
+use standfast_comm::{Collective, Step};
 use standfast_format::{SegmentId, SegmentIndex, SegmentRef};
 use standfast_reduce::{Catalog, PageRef, Positions};
 use standfast_restart::{Inventory, Rebuild};
@@ -100,7 +100,7 @@ impl Ledger {
         self.restored = (config.mode.looks_back() && same).then_some(rebuild);
     }
 
-    /// Makes ready for a checkpoint of so many protected bytes. Collective.
+    /// Makes ready for a checkpoint of so many protected bytes.
     pub(super) fn prepare(
         &mut self,
         env: &Env,
@@ -149,7 +149,7 @@ impl Ledger {
 
     /// Enters the pages of earlier checkpoints, oldest first, so that the bound keeps the newest.
     /// Each rank enters those that it has written, and those of ranks that are no more are dealt
-    /// out. A segment that cannot be read is left out: its pages are stored again. Collective.
+    /// out. A segment that cannot be read is left out: its pages are stored again.
     fn load(
         &mut self,
         env: &Env,
@@ -157,7 +157,10 @@ impl Ledger {
         place: &mut Place,
         team: &Collective,
     ) -> Result<()> {
-        if std::mem::replace(&mut self.loaded, true) {
+        let was_loaded = std::mem::replace(&mut self.loaded, true);
+        // One rank that has to load needs all: they keep the index over all ranks together.
+        let [loaded] = *team.all_hold(Step("capture: catalog"), [was_loaded])?;
+        if loaded {
             return Ok(());
         }
         let mut seen = HashSet::new();
@@ -176,7 +179,7 @@ impl Ledger {
         if let Some(placement) = place.placement() {
             placement.load(team.raw(), &indexes)?;
         }
-        for index in indexes {
+        for index in indexes.into_iter().filter(|_| !was_loaded) {
             self.catalog.load_segment(index);
         }
         Ok(())

@@ -83,6 +83,12 @@ impl Remembered {
         self.ledger.removed(&removed_streams);
     }
 
+    /// Loads the catalog again with the next checkpoint.
+    #[cfg(test)]
+    pub(crate) fn lose_catalog(&mut self) {
+        self.ledger.reset(self.env.config.mode);
+    }
+
     /// Drops everything that refers to the pages of a failed checkpoint.
     pub(crate) fn forget_attempt(&mut self, segments: &[SegmentId]) {
         self.place.failed(segments);

@@ -20,6 +20,9 @@ const AGREEMENT: Tag = Tag(0xff00);
 /// Where each rank is: the fault it is given, and the agreement it has last sent a part of.
 type Board = Arc<Mutex<Vec<(String, String)>>>;
 
+/// The nodes of the ranks, whether only the programs' threads may talk, and settings.
+type Case = (&'static [usize], bool, &'static [(&'static str, &'static str)]);
+
 /// One rank of a sweep.
 struct Swept<'a> {
     world: &'a World,
@@ -65,7 +68,7 @@ impl Swept<'_> {
 
 /// Runs a phase in every sort of job, with the first and the last rank as the one that fails.
 fn in_every_job(phase: fn(&Swept<'_>)) {
-    let cases: [(&[usize], bool, &[(&str, &str)]); 8] = [
+    let cases: [Case; 8] = [
         (&[0, 0, 0], false, &[("local_bytes", "4MiB")]),
         (&[0, 0, 0], true, &[]),
         (&[0, 0, 0], false, &[("strategy", "topk")]),
