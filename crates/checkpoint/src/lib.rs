@@ -1,14 +1,15 @@
 //! The checkpoints of a store: which there are, and how another is committed, in the one documented
 //! order.
 //!
-//! Data: manifests -> [`Inventory`]. Sealed segments -> [`Publisher::write_image`] for every rank -> [`Publisher::publish`]:
-//! now the checkpoint exists -> what is beyond `keep` is pruned.
+//! Data: manifests -> [`Inventory`]. Sealed segments and [`Described`] images -> [`publishing`], which
+//! says what comes next, and [`Publisher`], which does it to a store: images, manifest (now the
+//! checkpoint exists), prune of what is beyond `keep`.
 //!
-//! Why a room of its own: ranks that write by themselves and the agent that writes for them do the
-//! same steps. `docs/FORMAT.md` has the order and what a crash leaves where.
+//! Why a room of its own: ranks that write by themselves, agents that write for them and who redeems
+//! pledges do the same steps. `docs/FORMAT.md` has the order and what a crash leaves where.
 //!
 //! Invariants:
-//! - Each step is durable before the next begins; nothing here knows how ranks agree on that.
+//! - Each step is durable before the next begins; nothing here knows how ranks talk.
 //! - A manifest that may be there although writing it failed keeps its files.
 
 pub mod busy;

@@ -66,7 +66,7 @@ pub(crate) fn redeem(
         node: own.as_ref().map(|pledge| pledge.node.clone()).unwrap_or_default(),
     };
     let part = Part::join(heads.iter().map(durable));
-    let ranks = Ranks::new(team, &**store, stores, order, inventory);
+    let ranks = Ranks { team, store: &**store, stores, order, inventory, entries: Vec::new() };
     let role = Role::Redeemer { first: team.is_first() };
     let mut steps = RedeemSteps { publisher, own, job_ranks, part, ranks, void: false };
     let redeemed = match drive(role, Ok(()), &mut steps) {

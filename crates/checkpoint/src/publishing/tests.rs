@@ -68,6 +68,8 @@ struct Member {
     /// Its segments and its image, or those of all ranks that an agent writes for.
     segments: bool,
     image: bool,
+    /// Whether it cannot reach the others any more.
+    lost: bool,
     /// Whether it or another has lost the others: then ends may differ.
     is_out: bool,
 }
@@ -95,8 +97,9 @@ impl<'c> World<'c> {
         let nodes = roles.iter().map(|(node, _)| node + 1).max().unwrap_or(0);
         let members = roles.iter().map(|(node, role)| {
             let (publishing, segments) = (Publishing::new(*role), pledged || !choices.happens());
-            let (node, next, end, image, is_out) = (*node, None, None, false, false);
-            Member { publishing, node, next, end, segments, image, is_out }
+            let (node, next, end, image) = (*node, None, None, false);
+            let (lost, is_out) = (false, false);
+            Member { publishing, node, next, end, segments, image, lost, is_out }
         });
         let members = members.collect();
         let (pledges, deaths) = (vec![pledged; nodes], 1);
@@ -213,7 +216,10 @@ impl<'c> World<'c> {
     fn remove(&mut self, at: usize, files: Files) {
         let node = self.members[at].node;
         match files {
-            Files::Pledge => self.pledges[node] = false,
+            Files::Pledge => {
+                assert!(!self.members[at].lost, "the others may have pledged too");
+                self.pledges[node] = false;
+            }
             Files::Data => {
                 assert!(!self.manifest, "files of a checkpoint that exists");
                 assert!(!self.in_doubt, "files of a checkpoint that may exist");
@@ -259,6 +265,7 @@ impl<'c> World<'c> {
         let notes = matches!(own[0], Some(Talk::Spread)) && self.choices.happens();
         for (at, talk) in own.into_iter().enumerate() {
             let Some(talk) = talk else { continue };
+            self.members[at].lost |= lost.contains(&at);
             let happened = match talk {
                 _ if lost.contains(&at) => Happened::Lost(Why::Lost),
                 Talk::Parts(own) => Happened::Told(own.and(failed.map_or(Ok(()), Err))),

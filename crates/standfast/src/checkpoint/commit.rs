@@ -266,7 +266,8 @@ impl CommitSettings {
             Ok((described, part)) => (Ok(()), Some(described), part),
             Err(error) => (Err(error), None, Part::default()),
         };
-        let ranks = Ranks::new(team, &*self.publisher.store, &self.stores, order, inventory);
+        let (store, stores, entries) = (&*self.publisher.store, &self.stores, Vec::new());
+        let ranks = Ranks { team, store, stores, order, inventory, entries };
         let mut steps = RankSteps { settings: self, own, described, part, replaced, ranks };
         let Published { removed, notes: heard } = publishing::drive(role, begun, &mut steps)?;
         let places = steps.part.places;

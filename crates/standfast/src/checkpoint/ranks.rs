@@ -22,17 +22,7 @@ pub(crate) struct Ranks<'a> {
     pub(crate) entries: Vec<Entry>,
 }
 
-impl<'a> Ranks<'a> {
-    pub(crate) fn new(
-        team: &'a Collective,
-        store: &'a dyn Store,
-        stores: &'a Stores,
-        order: Order,
-        inventory: &'a mut Inventory,
-    ) -> Self {
-        Self { team, store, stores, order, inventory, entries: Vec::new() }
-    }
-
+impl Ranks<'_> {
     /// The first rank gets the entries of all.
     pub(crate) fn tell_images(&mut self, own: Result<()>) -> Happened<Error> {
         let own = own.map(|()| std::mem::take(&mut self.entries));
