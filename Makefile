@@ -7,13 +7,14 @@ LANGUAGE ?= c
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test format lint unit doc fuzz audit bench bars install clean beside-tests
-.PHONY: deps-build deps-bars deps-demo deps-test
+.PHONY: deps-build deps-bars deps-demo deps-test deps-audit
 
 # Libraries that tests load are targets too: building one of them later, by itself, takes other features
 # of its dependencies, and so all of them again.
 all-built = $(CARGO) build --locked --workspace --all-targets -q
 # The lab is a workspace of its own, with its own lock file and the same target directory.
 in-lab = cd lab && $(CARGO)
+deny = $${CARGO_TARGET_DIR:-target}/deny/bin/cargo-deny -L error --offline --locked
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -34,6 +35,7 @@ beside-tests:
 	@nice $(MAKE) --no-print-directory lint
 	@nice $(MAKE) --no-print-directory doc
 	@nice $(MAKE) --no-print-directory fuzz
+	@nice $(MAKE) --no-print-directory audit
 
 format:
 	$(CARGO) fmt --all --check
@@ -54,8 +56,10 @@ doc: ## The Rust reference, with broken links as errors
 fuzz: deps-test ## Every decoder, FUZZ_SECONDS each
 	fuzz/run.sh $(FUZZ_SECONDS)
 
-audit: ## Licences, sources, pins and duplicates of dependencies, as a table; offline
-	$(CARGO) run --locked -q -p audit
+audit: deps-audit ## Licences, sources and duplicates of dependencies, by cargo-deny; offline
+	@set -e; for workspace in . lab; do \
+	    $(deny) --manifest-path $$workspace/Cargo.toml check --config deny.toml licenses bans sources; \
+	done
 
 bench: deps-build ## This machine's ceilings and what each stage reaches of them
 	$(CARGO) run --locked --release -q -p standfast-cli -- bench
@@ -87,3 +91,6 @@ deps-demo:
 
 deps-test:
 	@scripts/deps.sh test
+
+deps-audit:
+	@scripts/deps.sh audit

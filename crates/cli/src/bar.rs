@@ -40,14 +40,26 @@ pub(crate) fn follow<T: Send>(
     done: &AtomicU64,
     work: impl FnOnce() -> T + Send,
 ) -> T {
+    follow_total(bar, done, None, work)
+}
+
+/// As [`follow`], where the work finds out how much there is.
+pub(crate) fn follow_total<T: Send>(
+    bar: &ProgressBar,
+    done: &AtomicU64,
+    total: Option<&AtomicU64>,
+    work: impl FnOnce() -> T + Send,
+) -> T {
     if bar.is_hidden() {
         return work();
     }
-    let base = bar.position();
     std::thread::scope(|scope| {
         let worker = scope.spawn(work);
         while !worker.is_finished() {
-            bar.set_position(base.saturating_add(done.load(Ordering::Relaxed)));
+            if let Some(total) = total {
+                bar.set_length(total.load(Ordering::Relaxed));
+            }
+            bar.set_position(done.load(Ordering::Relaxed));
             std::thread::sleep(REFRESH);
         }
         worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))

@@ -9,10 +9,14 @@ use std::process::ExitCode;
 
 use serde_json::json;
 use standfast::Kind;
-use standfast_restart::Unreadable;
+use standfast_admin::drain::DrainError;
+use standfast_admin::{Lock, ReadError, StoreError, Unreadable, name};
 
 use crate::escape;
 use crate::output::{BAD, FAINT, Output};
+
+/// What next where a place has no store.
+const NAME_THE_PLACE: &str = "name the place with --store (or STANDFAST_STORE, or standfast.toml)";
 
 /// Result of a command's work.
 pub(crate) type Result<T> = std::result::Result<T, Failure>;
@@ -39,14 +43,6 @@ impl Failure {
     /// A failure without advice of its own.
     pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Self {
         Failure::Error { kind, message: message.into(), advice: None }
-    }
-
-    /// What sort of failure, if it is one.
-    pub(crate) fn kind(&self) -> Option<Kind> {
-        match self {
-            Failure::Error { kind, .. } => Some(*kind),
-            Failure::ReaderGone | Failure::Interrupted => None,
-        }
     }
 
     /// Adds what to do next.
@@ -141,64 +137,92 @@ impl From<standfast_agent::Error> for Failure {
     }
 }
 
-impl From<standfast_store::Error> for Failure {
-    fn from(error: standfast_store::Error) -> Self {
+impl From<standfast_admin::Error> for Failure {
+    fn from(error: standfast_admin::Error) -> Self {
+        use standfast_admin::Error as E;
         let failure = Failure::new(error.kind(), error.to_string());
-        match error {
-            standfast_store::Error::Locked { lock: standfast_store::Lock::Writer, .. } => failure
-                .advise("a job is running there: try again when it has ended (jobs prune by themselves, see the setting 'keep')"),
-            standfast_store::Error::Locked { lock: standfast_store::Lock::Drain, .. } => {
-                failure.advise("it drains already; end that drain first if this one should go elsewhere")
+        let next = match error {
+            E::Stopped => return Failure::Interrupted,
+            E::Job(error) => return error.into(),
+            E::Store(error) => of_store(&error).map(str::to_owned),
+            E::Read(error) | E::Drain(DrainError::Read(error)) => {
+                of_read(&error).map(str::to_owned)
             }
-            standfast_store::Error::Locked { .. } => {
-                failure.advise("a restart, verify or export is reading: try again when it has ended")
-            }
-            _ => failure,
+            other => of_task(other),
+        };
+        match next {
+            Some(next) => failure.advise(next),
+            None => failure,
         }
     }
 }
 
-impl From<standfast_restart::Error> for Failure {
-    fn from(error: standfast_restart::Error) -> Self {
-        let failure = Failure::new(error.kind(), error.to_string());
-        match error {
-            standfast_restart::Error::NoRegion { .. } => {
-                failure.advise("'standfast show VERSION' lists its regions")
-            }
-            standfast_restart::Error::Metadata(Unreadable::NoStore { .. }) => failure
-                .advise("name the place with --store (or STANDFAST_STORE, or standfast.toml)"),
-            standfast_restart::Error::Metadata(Unreadable::NoCheckpoint { .. }) => {
-                failure.advise("'standfast ls' lists the checkpoints")
-            }
-            standfast_restart::Error::Metadata(Unreadable::Object { object, source })
-                if object == standfast_format::name::STORE && source.kind() == Kind::Corrupt =>
-            {
-                failure.advise("without its header a store cannot be read: bring the file 'store' back from a copy")
-            }
-            _ => failure,
+/// What next where a store is in use.
+fn of_store(error: &StoreError) -> Option<&'static str> {
+    match error {
+        StoreError::Locked { lock: Lock::Writer, .. } => Some(
+            "a job is running there: try again when it has ended (jobs prune by themselves, see the setting 'keep')",
+        ),
+        StoreError::Locked { lock: Lock::Drain, .. } => {
+            Some("it drains already; end that drain first if this one should go elsewhere")
         }
-    }
-}
-
-impl From<Unreadable> for Failure {
-    fn from(error: Unreadable) -> Self {
-        standfast_restart::Error::from(error).into()
-    }
-}
-
-impl From<standfast_drain::Error> for Failure {
-    fn from(error: standfast_drain::Error) -> Self {
-        match error {
-            standfast_drain::Error::Read(error) => error.into(),
-            error => Failure::new(error.kind(), error.to_string()),
+        StoreError::Locked { .. } => {
+            Some("a restart, verify or export is reading: try again when it has ended")
         }
+        _ => None,
     }
 }
 
-impl From<standfast_write::Error> for Failure {
-    fn from(error: standfast_write::Error) -> Self {
-        Failure::new(error.kind(), error.to_string())
+/// What next where something cannot be read.
+fn of_read(error: &ReadError) -> Option<&'static str> {
+    match error {
+        ReadError::Metadata(Unreadable::NoStore { .. }) => Some(NAME_THE_PLACE),
+        ReadError::Metadata(Unreadable::NoCheckpoint { .. }) => {
+            Some("'standfast ls' lists the checkpoints")
+        }
+        ReadError::NoRegion { .. } => Some("'standfast show VERSION' lists its regions"),
+        ReadError::Metadata(Unreadable::Object { object, source })
+            if object == name::STORE && source.kind() == Kind::Corrupt =>
+        {
+            Some(
+                "without its header a store cannot be read: bring the file 'store' back from a copy",
+            )
+        }
+        _ => None,
     }
+}
+
+/// What next where a task cannot be done.
+fn of_task(error: standfast_admin::Error) -> Option<String> {
+    use standfast_admin::Error as E;
+    let next = match error {
+        E::Unreadable { .. } => NAME_THE_PLACE,
+        E::NoJobs { is_job: Some((parent, job)), .. } => {
+            let parent = parent.display();
+            return Some(format!("this is the store of one job: use --store {parent} --job {job}"));
+        }
+        E::NoJobs { .. } => {
+            "name the place with --store (or STANDFAST_STORE, or standfast.toml); jobs appear there with their first checkpoint"
+        }
+        E::NoSuchJob { others, .. } if !others.is_empty() => {
+            return Some(format!("the jobs there: {}", others.join(", ")));
+        }
+        E::NoSuchJob { .. } => NAME_THE_PLACE,
+        E::SeveralJobs { .. } => "name one with --job (or STANDFAST_JOB, or standfast.toml)",
+        E::NoStores { .. } => "name the places with --stores, the job with --job",
+        E::CapturedDifferently { .. } => {
+            "export it from both checkpoints and compare the files (cmp)"
+        }
+        E::Exists { .. } => "export to another directory, or replace it with --force",
+        E::Changed => "nothing was removed: run prune again",
+        E::NoRing { .. } => {
+            "a job with a store for each node and ring = \"auto\" brings its checkpoints there"
+        }
+        E::NoGlobal { to: "drain to" } => "give --to, or set global",
+        E::NoGlobal { .. } => "give --from, or set global",
+        _ => return None,
+    };
+    Some(next.to_owned())
 }
 
 impl From<standfast::Error> for Failure {

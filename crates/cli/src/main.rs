@@ -19,7 +19,6 @@ mod interrupt;
 mod manual;
 mod moment;
 mod output;
-mod place;
 
 use std::process::ExitCode;
 

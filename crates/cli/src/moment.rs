@@ -2,24 +2,15 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
 /// Local date and time of nanoseconds since 1970: `2026-03-01 14:05:09`.
 pub(crate) fn local(ns: u64) -> String {
-    let Ok(seconds) = libc::time_t::try_from(ns / 1_000_000_000) else { return "?".into() };
-    // SAFETY: `tm` is plain numbers and a pointer that may be null; zeros are a valid value.
-    let mut tm: libc::tm = unsafe { std::mem::zeroed() };
-    // SAFETY: both pointers are to live values of the right types; localtime_r keeps neither.
-    if unsafe { libc::localtime_r(&seconds, &mut tm) }.is_null() {
-        return "?".into();
+    match Timestamp::from_nanosecond(i128::from(ns)) {
+        Ok(time) => time.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string(),
+        Err(_) => "?".into(),
     }
-    format!(
-        "{:04}-{:02}-{:02} {:02}:{:02}:{:02}",
-        tm.tm_year + 1900,
-        tm.tm_mon + 1,
-        tm.tm_mday,
-        tm.tm_hour,
-        tm.tm_min,
-        tm.tm_sec
-    )
 }
 
 /// How long ago, in the unit that fits.

@@ -1,7 +1,5 @@
 //! What can go wrong on the device, and why there may be none.
 
-use cudarc::driver::DriverError;
-use cudarc::driver::sys::CUresult;
 use standfast_format::Kind;
 
 /// Result of work on the device.
@@ -99,23 +97,6 @@ impl Error {
         self.is_device_fault() && !matches!(self, Error::Lost { .. })
     }
 
-    pub(crate) fn of(what: &'static str) -> impl FnOnce(DriverError) -> Error {
-        move |error| {
-            let code = name_of(error);
-            match is_fatal(error.0) {
-                true => Error::Lost { what, code },
-                false => Error::Driver { what, code },
-            }
-        }
-    }
-
-    pub(crate) fn of_memory(what: &'static str, bytes: usize) -> impl FnOnce(DriverError) -> Error {
-        move |error| match error.0 {
-            CUresult::CUDA_ERROR_OUT_OF_MEMORY => Error::OutOfMemory { what, bytes },
-            _ => Error::of(what)(error),
-        }
-    }
-
     pub(crate) fn damaged(codec: &'static str, why: impl Into<String>) -> Error {
         Error::Damaged { codec, why: why.into() }
     }
@@ -129,6 +110,9 @@ impl Error {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unavailable {
+    /// This program was built without the feature for GPUs.
+    #[error("this program was built without support for GPUs (feature \"gpu\")")]
+    NotBuilt,
     /// No CUDA driver is installed.
     #[error("no NVIDIA driver (libcuda) on this machine")]
     NoDriver,
@@ -167,20 +151,6 @@ pub enum Unavailable {
     },
 }
 
-impl Unavailable {
-    pub(crate) fn of(error: DriverError) -> Self {
-        match error.0 {
-            CUresult::CUDA_ERROR_NO_DEVICE | CUresult::CUDA_ERROR_INVALID_DEVICE => {
-                Unavailable::NoDevice
-            }
-            CUresult::CUDA_ERROR_OUT_OF_MEMORY => Unavailable::OutOfMemory,
-            // What a driver library without its kernel module answers.
-            CUresult::CUDA_ERROR_STUB_LIBRARY => Unavailable::NoDriver,
-            _ => Unavailable::Failed { code: name_of(error) },
-        }
-    }
-}
-
 /// A version of two numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version {
@@ -194,31 +164,6 @@ impl std::fmt::Display for Version {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}.{}", self.major, self.minor)
     }
-}
-
-fn name_of(error: DriverError) -> String {
-    match error.error_name() {
-        Ok(name) => name.to_string_lossy().into_owned(),
-        Err(_) => format!("{:?}", error.0),
-    }
-}
-
-/// Failures after which the context answers nothing else any more.
-fn is_fatal(code: CUresult) -> bool {
-    matches!(
-        code,
-        CUresult::CUDA_ERROR_DEINITIALIZED
-            | CUresult::CUDA_ERROR_DEVICE_UNAVAILABLE
-            | CUresult::CUDA_ERROR_ECC_UNCORRECTABLE
-            | CUresult::CUDA_ERROR_CONTEXT_IS_DESTROYED
-            | CUresult::CUDA_ERROR_ILLEGAL_ADDRESS
-            | CUresult::CUDA_ERROR_ILLEGAL_INSTRUCTION
-            | CUresult::CUDA_ERROR_MISALIGNED_ADDRESS
-            | CUresult::CUDA_ERROR_LAUNCH_TIMEOUT
-            | CUresult::CUDA_ERROR_LAUNCH_FAILED
-            | CUresult::CUDA_ERROR_HARDWARE_STACK_ERROR
-            | CUresult::CUDA_ERROR_UNKNOWN
-    )
 }
 
 #[cfg(test)]

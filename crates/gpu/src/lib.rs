@@ -4,8 +4,8 @@
 //! compressed chunks -> pinned host buffers. docs/GPU.md has the formats, what runs where, and
 //! measured figures.
 //!
-//! The driver and the compiler are loaded at run time: this crate builds and its CPU halves work
-//! on machines without either, and [`Gpu::open`] says what is missing. Whatever the device writes
+//! With the feature `cuda`, driver and compiler are loaded at run time: this crate builds and its CPU
+//! halves work on machines without either. [`Gpu::open`] says what is missing. Whatever the device writes
 //! a CPU alone can read, so a restart needs no GPU.
 //!
 //! ```
@@ -22,7 +22,7 @@
 //!
 //! Invariants:
 //! - Every kernel has a reference here that produces the same bytes, and both meet the same test
-//!   vectors: the reference in this crate's tests, the kernel in the `gpu-check` example.
+//!   vectors: the reference in this crate's tests, the kernel in the lab's `gpu-check`.
 //! - No call takes memory that grows without a bound given by its caller.
 
 mod accelerator;

@@ -21,6 +21,7 @@ pub use bars::bars;
 pub use capture::{bench_capture, capture_bars};
 pub use figure::{Bar, Better, Error, Figure, Result, Setting};
 pub use gpu::{FoundGpu, bench_gpu, find_gpu};
+pub use standfast_gpu::Gpu;
 
 /// Something that was measured.
 #[derive(Clone, Debug, serde::Serialize)]

@@ -94,6 +94,7 @@ impl ModelError {
     }
 
     /// An error about one line of a text input; long lines are cut.
+    #[cfg(feature = "planner")]
     pub(crate) fn line(input: &'static str, line: usize, reason: &str, text: &str) -> Self {
         Self::Line { input, line, reason: reason.to_owned(), text: text.chars().take(80).collect() }
     }

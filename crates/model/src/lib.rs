@@ -1,7 +1,8 @@
 //! Performance models and planner of checkpoint/restart.
 //!
 //! Data: a machine's rates, a job's size and a failure rate -> closed forms ([`single`],
-//! [`levels`], [`drain`], [`codec`], [`ring`]) -> [`plan`] -> [`render`].
+//! [`levels`], [`drain`], [`ring`]) -> [`live`], which a running job asks for its next interval;
+//! with the feature `planner` also `plan` and `render`, which the command uses.
 //!
 //! Why models that agree with a simulator and not just with papers: a plan spends the user's
 //! machine. The lab's simulator plays the closed forms and the plans; its reproductions of
@@ -14,18 +15,12 @@
 //! What it is not: a performance model of the engine's own code. It is fed with measured rates.
 //!
 //! ```
-//! use standfast_model::plan::{self, Inputs};
 //! use standfast_model::single::Single;
 //!
 //! // One level: a commit of 9 s against an interrupt every half hour.
 //! let single = Single::new(1800.0, 9.0, 9.0)?;
 //! let interval = single.best_interval_s();
 //! assert!((0.89..0.91).contains(&single.efficiency(interval)?));
-//!
-//! // A whole machine.
-//! let plan = plan::plan(&Inputs::example())?;
-//! assert!(plan.efficiency > 0.8);
-//! println!("{}", plan::toml(&plan, &["interval", "codec", "pool"]));
 //! # Ok::<(), standfast_model::ModelError>(())
 //! ```
 
@@ -33,11 +28,15 @@
 
 pub mod bounds;
 mod chain;
+#[cfg(feature = "planner")]
 pub mod codec;
 pub mod drain;
 mod error;
 pub mod levels;
+pub mod live;
+#[cfg(feature = "planner")]
 pub mod plan;
+#[cfg(feature = "planner")]
 pub mod render;
 pub mod ring;
 pub mod search;

@@ -12,7 +12,7 @@
 use std::time::Duration;
 
 use standfast_format::{Drains, Version};
-use standfast_model::plan::live::Live;
+use standfast_model::live::Live;
 use standfast_restart::read_drains;
 
 use crate::config::{Config, Interval, Ring};

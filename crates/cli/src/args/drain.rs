@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use clap::Args;
-use standfast_drain::{Cores, IoPriority};
-use standfast_reduce::CodecChoice;
+use standfast_admin::CodecChoice;
+use standfast_admin::drain::{Cores, IoPriority};
 
 use super::quantity;
 

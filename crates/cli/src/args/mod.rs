@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgMatches, Args, CommandFactory, Parser, Subcommand};
 
+use standfast_admin::Place;
+
 use crate::manual;
 pub(crate) use demo::DemoArgs;
 pub(crate) use drain::{DrainArgs, FetchArgs};
@@ -47,6 +49,14 @@ pub(crate) struct Global {
     /// No progress, no remarks: results and errors only
     #[arg(short, long, global = true, help_heading = "Global options")]
     pub(crate) quiet: bool,
+}
+
+impl Global {
+    /// Where to look.
+    pub(crate) fn place(&self) -> Place {
+        let (store, stores, job) = (self.store.clone(), self.stores.clone(), self.job.clone());
+        Place { store, stores, job }
+    }
 }
 
 /// The commands.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use standfast_model::plan::CodecInput;
+use standfast_admin::model::plan::CodecInput;
 
 use super::quantity;
 

@@ -3,7 +3,7 @@
 //! Data: `8h`, `64GiB`, `1.5GB/s`, `60%` -> plain numbers in seconds, bytes, bytes per second and
 //! shares. Which values make sense is for the planner to say: it knows the fields.
 
-use standfast_model::plan::CodecInput;
+use standfast_admin::model::plan::CodecInput;
 
 const TIMES: &[(&str, f64)] = &[
     ("s", 1.0),
@@ -68,7 +68,7 @@ pub(super) fn share(text: &str) -> Result<f64, String> {
 pub(super) fn codec(text: &str) -> Result<CodecInput, String> {
     let refuse = || "not NAME=SAVED,COMPRESS,DECOMPRESS such as zstd:1=30%,2GB/s,4GB/s".to_owned();
     let (name, numbers) = text.split_once('=').ok_or_else(refuse)?;
-    name.parse::<standfast_reduce::CodecSpec>().map_err(|error| error.to_string())?;
+    name.parse::<standfast_admin::CodecSpec>().map_err(|error| error.to_string())?;
     let [saved, compress, decompress] =
         numbers.split(',').collect::<Vec<_>>().try_into().map_err(|_| refuse())?;
     Ok(CodecInput {

@@ -11,7 +11,6 @@ use crate::args::agent::{AgentArgs, AgentCommand, PlaceArgs, StartArgs, StopArgs
 use crate::escape;
 use crate::failure::{Failure, Result};
 use crate::output::{Align, Column, FAINT, Output, TITLE};
-use crate::place;
 
 /// Does what was asked.
 pub(crate) fn run(global: &Global, args: &AgentArgs, output: &Output) -> Result<ExitCode> {
@@ -147,7 +146,7 @@ fn drained(drain: &DrainStatus) -> String {
 fn place_of(global: &Global, args: &PlaceArgs) -> Result<Place> {
     let configured = match &args.dir {
         Some(dir) => Some(dir.clone()),
-        None => location::agent_dir(&place::load(global)?.config),
+        None => location::agent_dir(&standfast_admin::load(&global.place())?.config),
     };
     Ok(Place::open(configured.as_deref())?)
 }
@@ -155,6 +154,6 @@ fn place_of(global: &Global, args: &PlaceArgs) -> Result<Place> {
 fn idle(global: &Global, args: &StartArgs) -> Result<std::time::Duration> {
     match args.idle {
         Some(idle) => Ok(idle.0),
-        None => Ok(place::load(global)?.config.agent_idle.0),
+        None => Ok(standfast_admin::load(&global.place())?.config.agent_idle.0),
     }
 }

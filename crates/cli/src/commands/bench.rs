@@ -55,7 +55,7 @@ pub(crate) fn run(args: &BenchArgs, output: &Output) -> Result<ExitCode> {
 }
 
 /// Tells which GPU was found, or why none is used.
-fn found_gpu(output: &Output) -> Result<Option<standfast_gpu::Gpu>> {
+fn found_gpu(output: &Output) -> Result<Option<standfast_measure::Gpu>> {
     let (found, gpu) = standfast_measure::find_gpu();
     if output.json {
         let line = serde_json::to_string(&found).expect("what was found can be written");

@@ -9,7 +9,6 @@ use crate::args::{ConfigArgs, Global};
 use crate::escape;
 use crate::failure::Result;
 use crate::output::{Align, Column, FAINT, Output};
-use crate::place;
 
 /// Prints the effective settings, the reference or a file to start from.
 pub(crate) fn run(global: &Global, args: &ConfigArgs, output: &Output) -> Result<ExitCode> {
@@ -18,7 +17,7 @@ pub(crate) fn run(global: &Global, args: &ConfigArgs, output: &Output) -> Result
     } else if args.toml {
         template(output)?;
     } else {
-        effective(&place::load(global)?, output)?;
+        effective(&standfast_admin::load(&global.place())?, output)?;
     }
     Ok(ExitCode::SUCCESS)
 }

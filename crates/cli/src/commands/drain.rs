@@ -1,6 +1,6 @@
 //! `drain` and `fetch`: checkpoints to global storage and back.
 //!
-//! Data: the job's store and a target -> [`Drain`] -> a line per checkpoint that arrived.
+//! Data: the job's store and a target -> [`drain::drain`] -> a line per checkpoint that arrived.
 //!
 //! Needs nothing of the job: it may run, may have ended, may have been killed.
 
@@ -9,31 +9,29 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use standfast::{Kind, human_bytes, location};
-use standfast_drain::policy::Policy;
-use standfast_drain::{
-    Carried, Drain, Encoding, Error, Event, Flow, Priority, Progress, Retention, Until,
+use standfast::{Kind, human_bytes};
+use standfast_admin::drain::{
+    self, Carried, DrainError, Encoding, Event, Fetch, FilterChoice, Flow, Policy, Priority,
+    Progress, Retention, Until,
 };
-use standfast_reduce::FilterChoice;
+use standfast_admin::{Error, open};
 
 use crate::args::{DrainArgs, FetchArgs, Global};
 use crate::bar;
 use crate::failure::{Failure, Result};
 use crate::interrupt;
 use crate::output::{FAINT, GOOD, Output, WARN};
-use crate::place;
 
 /// How often to try again what may work next time, if the job is not followed.
 const TRIES: u32 = 5;
 
 /// Carries checkpoints to global storage.
 pub(crate) fn drain(global: &Global, args: &DrainArgs, output: &Output) -> Result<ExitCode> {
-    let job = place::open(global)?;
+    let job = open(&global.place())?;
     give_way(args, &job.config)?;
     let to = args.to.as_deref().unwrap_or(&job.config.global);
     if to.is_empty() {
-        return Err(Failure::new(Kind::Invalid, "nobody says where to drain to")
-            .advise("give --to, or set global"));
+        return Err(Error::NoGlobal { to: "drain to" }.into());
     }
     interrupt::listen();
     let encoding = Encoding {
@@ -55,14 +53,15 @@ pub(crate) fn drain(global: &Global, args: &DrainArgs, output: &Output) -> Resul
     };
     let until = Until { policy, follow: args.follow, tries: TRIES };
     let mut log = Log::new(output, &progress);
-    let ended = carry(&job, to, (encoding, retention), &until, &flow, &mut log);
+    let tell = &mut |event: Event<'_>| log.take(&event);
+    let ended = drain::drain(&job, to, (encoding, retention), &until, &flow, tell);
     log.said?;
     match ended {
         // A drain that follows a job ends when it is told to.
-        Err(Error::Stopped) if args.follow => Ok(ExitCode::SUCCESS),
-        Err(Error::Stopped) => Err(Failure::Interrupted),
-        Err(Error::Deadline) => late(log.arrived),
-        Err(error) => Err(error.into()),
+        Err(DrainError::Stopped) if args.follow => Ok(ExitCode::SUCCESS),
+        Err(DrainError::Stopped) => Err(Failure::Interrupted),
+        Err(DrainError::Deadline) => late(log.arrived),
+        Err(error) => Err(Error::from(error).into()),
         Ok(()) if log.arrived == 0 => {
             output.line(output.paint(GOOD, "nothing to drain: the newest is there"))?;
             Ok(ExitCode::SUCCESS)
@@ -73,28 +72,14 @@ pub(crate) fn drain(global: &Global, args: &DrainArgs, output: &Output) -> Resul
 
 /// Brings a checkpoint back from global storage.
 pub(crate) fn fetch(global: &Global, args: &FetchArgs, output: &Output) -> Result<ExitCode> {
-    let loaded = place::load(global)?;
-    let from = args.from.clone().unwrap_or_else(|| loaded.config.global.clone());
-    if from.is_empty() {
-        return Err(Failure::new(Kind::Invalid, "nobody says where to fetch from")
-            .advise("give --from, or set global"));
-    }
-    let source =
-        Global { store: Some(from), stores: Vec::new(), job: global.job.clone(), ..*global };
-    let source = place::open(&source)?;
-    let config = standfast::config::Config { job: source.name.clone(), ..loaded.config };
-    let local = location::open_job(&config)?;
+    let fetch = Fetch::open(&global.place(), args.from.as_deref(), args.version)?;
     interrupt::listen();
     let progress = Progress::default();
-    let flow = Flow::new(&*local, interrupt::requested(), &progress);
-    let fetch = Drain::back(&*source.store, &*local, source.threads())?;
-    let inventory = source.inventory()?;
-    let manifest = place::choose(&inventory, args.version)?;
-    let arrived = fetch.arrived()?;
-    let lacking = standfast_drain::lack(manifest, &arrived);
-    let shown = bar::bytes(output, lacking, &format!("checkpoint {}", manifest.version));
+    let shown = bar::bytes(output, 0, &format!("checkpoint {}", fetch.version()));
     let began = Instant::now();
-    let carried = bar::follow(&shown, &progress.read, || fetch.carry(manifest, &flow));
+    let carried = bar::follow(&shown, &progress.read, || {
+        fetch.run(interrupt::requested(), &progress, |bytes| shown.set_length(bytes))
+    });
     shown.finish_and_clear();
     told(output, "fetched", &carried?, began.elapsed(), 0)?;
     Ok(ExitCode::SUCCESS)
@@ -107,26 +92,6 @@ fn late(arrived: usize) -> Result<ExitCode> {
     };
     Err(Failure::new(Kind::Transient, message)
         .advise("what was sent stays there: another drain goes on where this one was"))
-}
-
-/// Opens the target and carries what is due. Who follows a job waits for a target that cannot be
-/// opened yet; anybody else is told at once.
-fn carry(
-    job: &place::OpenJob,
-    to: &str,
-    (encoding, retention): (Encoding, Retention),
-    until: &Until,
-    flow: &Flow<'_>,
-    log: &mut Log<'_>,
-) -> standfast_drain::Result<()> {
-    let opening = Until { tries: 0, ..*until };
-    let tell = &mut |event: Event<'_>| log.take(&event);
-    let config = standfast::config::Config { store: to.to_owned(), ..job.config.clone() };
-    let (place, options) = (location::of_job(&config), location::options(&config));
-    let target = opening.persist(flow, tell, || Ok(standfast_store::open(&place, &options)?))?;
-    let open = || Drain::open(&*job.store, &*target, encoding);
-    let drain = opening.persist(flow, tell, open)?.keeping(retention);
-    drain.run(until, flow, tell)
 }
 
 /// Lets the program, and everybody else, go first.

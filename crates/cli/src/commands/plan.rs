@@ -1,7 +1,7 @@
 //! `plan`: what interval, levels, groups and codec to use, and what they will cost.
 //!
 //! Data: assumptions < scheduler < bench file < a job's past < failure log < options ->
-//! [`Sourced`] -> the planner of `standfast_model` -> text, JSON lines or a standfast.toml.
+//! [`Sourced`] -> the planner of `standfast_admin` -> text, JSON lines or a standfast.toml.
 //!
 //! Files, environment and stores are read here; the planner itself is pure.
 
@@ -11,17 +11,17 @@ use std::process::ExitCode;
 use serde_json::json;
 use standfast::Manifest;
 use standfast::config::KEYS;
-use standfast_model::plan::{
+use standfast_admin::drain::read_drains;
+use standfast_admin::model::plan::{
     self, Checkpoint, Drain, Field, Inputs, Sourced, bench, failure_log, scheduler,
 };
-use standfast_model::{ModelError, render};
-use standfast_restart::read_drains;
+use standfast_admin::model::{ModelError, render};
+use standfast_admin::{choose, open};
 
 use crate::args::{Global, PlanArgs};
 use crate::escape;
 use crate::failure::{Failure, Result};
 use crate::output::{Align, Column, Output, TITLE};
-use crate::place;
 
 /// Gathers the inputs, plans and prints.
 pub(crate) fn run(global: &Global, args: &PlanArgs, output: &Output) -> Result<ExitCode> {
@@ -107,7 +107,7 @@ fn from_scheduler(sourced: &mut Sourced) -> Result<()> {
 
 /// What a job, running or not, has done so far: its checkpoints, and what drains left beside them.
 fn from_job(global: &Global, args: &PlanArgs, sourced: &mut Sourced) -> Result<()> {
-    let job = place::open(global)?;
+    let job = open(&global.place())?;
     let inventory = job.inventory()?;
     let source = format!("job {}, {} checkpoints", job.name, inventory.checkpoints.len());
     let stores = match inventory.checkpoints.first() {
@@ -134,7 +134,7 @@ fn from_job(global: &Global, args: &PlanArgs, sourced: &mut Sourced) -> Result<(
         })
         .collect();
     if !sourced.checkpoints(&told, &source) {
-        return Err(place::choose(&inventory, None).err().unwrap_or_else(|| {
+        return Err(choose(&inventory, None).err().map(Failure::from).unwrap_or_else(|| {
             let kind = standfast::Kind::Missing;
             Failure::new(kind, format!("the checkpoints of job {:?} hold nothing", job.name))
         }));

@@ -1,80 +1,58 @@
-//! `prune`: old checkpoints go, and the files that only they needed.
-//!
-//! Data: inventory and listing -> plan, printed first -> a yes -> locks -> the same plan again?
-//! -> carried out.
-//!
-//! Why the plan is made twice: nobody should be locked out while a person thinks, and nothing
-//! may go that was not shown.
+//! `prune`: old checkpoints go, and the files that only they needed. The plan is shown first.
 
-use std::collections::HashSet;
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::process::ExitCode;
 
 use serde_json::json;
-use standfast::prune::{self, Keep, Plan};
-use standfast::{Kind, Version, human_bytes};
-use standfast_format::{SegmentId, name};
-use standfast_restart::Inventory;
-use standfast_store::Lock;
+use standfast::prune::Keep;
+use standfast::{Version, human_bytes};
+use standfast_admin::prune::{self, Proposal};
+use standfast_admin::{OpenJob, open};
 
 use crate::args::{Global, PruneArgs};
 use crate::escape;
 use crate::failure::{Failure, Result};
 use crate::output::{BAD, GOOD, Output, TITLE, WARN};
-use crate::place::{self, OpenJob};
 
 /// Plans, shows, asks, prunes.
 pub(crate) fn run(global: &Global, args: &PruneArgs, output: &Output) -> Result<ExitCode> {
-    let job = place::open(global)?;
-    let inventory = job.inventory()?;
-    let keep = keep(&job, &inventory, args)?;
-    let plan = prune::plan(&inventory, &job.store.list("")?, &keep);
-    tell(&job, &inventory, &plan, output)?;
-    if plan.is_empty() {
+    let job = open(&global.place())?;
+    let proposal = prune::propose(&job, keep(&job, args))?;
+    tell(&job, &proposal, output)?;
+    if proposal.plan.is_empty() {
         output.line(output.paint(GOOD, "nothing to prune"))?;
         return Ok(ExitCode::SUCCESS);
     }
     if !args.yes && !confirmed(output)? {
         return Ok(ExitCode::SUCCESS);
     }
-    let _writer = job.store.lock(Lock::Writer)?;
-    let _readers = job.store.lock(Lock::ReadExclusive)?;
-    let again = prune::plan(&job.inventory()?, &job.store.list("")?, &keep);
-    if again != plan {
-        return Err(Failure::new(Kind::Busy, "the store changed since the plan was made")
-            .advise("nothing was removed: run prune again"));
-    }
-    prune::execute(&*job.store, &plan).map_err(standfast::Error::from)?;
-    let unsealed = job.store.discard_unsealed()?;
-    let objects = plan.manifests.len() + plan.images.len() + plan.segments.len();
+    let pruned = prune::prune(&job, &proposal)?;
+    let (objects, unsealed) = (pruned.objects, pruned.unsealed_bytes);
+    let bytes = proposal.plan.bytes();
     output.record(
         "pruned",
-        json!({ "objects": objects, "bytes": plan.bytes(), "unsealed_bytes": unsealed }),
+        json!({ "objects": objects, "bytes": bytes, "unsealed_bytes": unsealed }),
     )?;
     output.line(format_args!(
         "{}  {objects} files, {} freed",
         output.paint(GOOD, "pruned"),
-        human_bytes(plan.bytes().saturating_add(unsealed))
+        human_bytes(bytes.saturating_add(unsealed))
     ))?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn keep(job: &OpenJob, inventory: &Inventory, args: &PruneArgs) -> Result<Keep> {
-    let versions: Vec<Version> = args.keep_version.iter().copied().map(Version).collect();
-    for version in &versions {
-        inventory.checkpoint(*version)?;
+fn keep(job: &OpenJob, args: &PruneArgs) -> Keep {
+    Keep {
+        newest: args.keep.unwrap_or(job.config.keep) as usize,
+        versions: args.keep_version.iter().copied().map(Version).collect(),
+        every: args.keep_every.unwrap_or(job.config.keep_every),
+        drop_damaged: args.damaged,
+        ..Keep::default()
     }
-    let newest = args.keep.unwrap_or(job.config.keep) as usize;
-    let every = args.keep_every.unwrap_or(job.config.keep_every);
-    let drop_damaged = args.damaged;
-    let mut keep = Keep { newest, versions, every, drop_damaged, ..Keep::default() };
-    // Never the only one that can be restarted from.
-    keep.versions.extend(prune::newest_whole(inventory, &job.store.list("")?));
-    keep.versions.extend(prune::kept_by_others(&*job.store, inventory, &keep));
-    Ok(keep)
 }
 
-fn tell(job: &OpenJob, inventory: &Inventory, plan: &Plan, output: &Output) -> Result<()> {
+fn tell(job: &OpenJob, proposal: &Proposal, output: &Output) -> Result<()> {
+    let plan = &proposal.plan;
     let numbers = |versions: &[Version]| versions.iter().map(|v| v.0).collect::<Vec<u64>>();
     let objects = || plan.manifests.iter().chain(&plan.images).chain(&plan.segments);
     output.record(
@@ -104,7 +82,17 @@ fn tell(job: &OpenJob, inventory: &Inventory, plan: &Plan, output: &Output) -> R
     for object in objects() {
         output.record("remove", json!({ "object": object.name, "bytes": object.bytes }))?;
     }
-    stays(inventory, plan, output)?;
+    for (segment, needed) in &proposal.stays {
+        let (id, bytes) = (segment.id.to_string(), segment.file_bytes);
+        output.record("stays", json!({ "segment": id, "bytes": bytes, "needed_by": needed }))?;
+        if !needed.is_empty() {
+            output.line(format_args!(
+                "  stays   segment {id} ({}): needed by {}",
+                human_bytes(bytes),
+                list(needed)
+            ))?;
+        }
+    }
     for object in &plan.unreadable {
         output.line(format_args!(
             "  {} {} cannot be read: nobody knows which files it needs, so none of unknown use goes (--damaged gives it up)",
@@ -113,42 +101,6 @@ fn tell(job: &OpenJob, inventory: &Inventory, plan: &Plan, output: &Output) -> R
         ))?;
     }
     output.line(format_args!("  frees   {}", human_bytes(plan.bytes())))
-}
-
-/// Segments of removed checkpoints that stay, and the kept checkpoints that need them.
-fn stays(inventory: &Inventory, plan: &Plan, output: &Output) -> Result<()> {
-    let going: HashSet<SegmentId> =
-        plan.segments.iter().filter_map(|object| name::parse_segment(&object.name)).collect();
-    let mut told = HashSet::new();
-    let removed = inventory.checkpoints.iter().filter(|m| plan.remove.contains(&m.version));
-    for segment in removed.flat_map(|manifest| &manifest.segments) {
-        if going.contains(&segment.id) || !told.insert(segment.id) {
-            continue;
-        }
-        let needed: Vec<Version> = inventory
-            .checkpoints
-            .iter()
-            .filter(|manifest| plan.keep.contains(&manifest.version))
-            .filter(|manifest| manifest.segments.iter().any(|own| own.id == segment.id))
-            .map(|manifest| manifest.version)
-            .collect();
-        output.record(
-            "stays",
-            json!({
-                "segment": segment.id.to_string(), "bytes": segment.file_bytes,
-                "needed_by": needed,
-            }),
-        )?;
-        if !needed.is_empty() {
-            output.line(format_args!(
-                "  stays   segment {} ({}): needed by {}",
-                segment.id,
-                human_bytes(segment.file_bytes),
-                list(&needed)
-            ))?;
-        }
-    }
-    Ok(())
 }
 
 fn list(versions: &[Version]) -> String {

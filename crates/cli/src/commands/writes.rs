@@ -1,14 +1,8 @@
 //! `show --writes`: how a checkpoint's bytes went out, by the size of the writes.
-//!
-//! Data: the write profile in the manifest -> shares of count, bytes and time, of all ranks
-//! together, of each node and of each rank.
-//!
-//! What the node's agent has written counts for the rank that a shared segment is named after; only
-//! the sums of a node tell how its ranks' pieces were aggregated.
 
 use serde_json::{Value, json};
 use standfast::{Manifest, human_bytes};
-use standfast_format::{Node, Tally, WRITE_BOUNDS, WriteCount, Writes};
+use standfast_admin::writes::{self, Class, Tally, Writes};
 
 use crate::escape;
 use crate::failure::Result;
@@ -16,49 +10,31 @@ use crate::output::{Align, Column, FAINT, Output, TITLE};
 
 /// Tells what the write path was handed and what it wrote.
 pub(crate) fn show(manifest: &Manifest, output: &Output) -> Result<()> {
-    if manifest.writes.is_empty() {
+    let Some(profile) = writes::profile(manifest) else {
         return output.line("\nits writes were not counted: it was taken by an older version");
-    }
-    let (mut pieces, mut writes) = (Tally::default(), Tally::default());
-    for rank in &manifest.writes {
-        pieces.join(&rank.pieces);
-        writes.join(&rank.writes);
+    };
+    for rank in &profile.ranks {
         records(json!({ "rank": rank.rank }), rank, output)?;
     }
-    side("pieces handed to the write path", &pieces, output)?;
-    side("writes to the medium", &writes, output)?;
-    let nodes = nodes(manifest);
-    for (name, node) in &nodes {
+    side("pieces handed to the write path", &profile.all.pieces, output)?;
+    side("writes to the medium", &profile.all.writes, output)?;
+    for (name, node) in &profile.nodes {
         records(json!({ "node": name }), node, output)?;
     }
-    let of_node = |(name, node): &(String, Writes)| (escape::name(name), node.clone());
-    by("NODE", nodes.iter().map(of_node), output)?;
-    let of_rank = |rank: &Writes| (rank.rank.to_string(), rank.clone());
-    by("RANK", manifest.writes.iter().map(of_rank), output)
-}
-
-/// The profile of each node: that of its ranks together.
-fn nodes(manifest: &Manifest) -> Vec<(String, Writes)> {
-    let of_node = |node: &Node| {
-        let first = node.ranks.first().copied().unwrap_or(standfast::Rank(0));
-        let mut sum = Writes::of(first);
-        for rank in manifest.writes.iter().filter(|one| node.ranks.contains(&one.rank)) {
-            sum.pieces.join(&rank.pieces);
-            sum.writes.join(&rank.writes);
-        }
-        (node.name.clone(), sum)
-    };
-    manifest.nodes.iter().map(of_node).collect()
+    let of_node = |(name, node): (String, Writes)| (escape::name(&name), node);
+    by("NODE", profile.nodes.into_iter().map(of_node), output)?;
+    let of_rank = |rank: Writes| (rank.rank.to_string(), rank);
+    by("RANK", profile.ranks.into_iter().map(of_rank), output)
 }
 
 /// `whose`: a rank or a node.
 fn records(whose: Value, profile: &Writes, output: &Output) -> Result<()> {
     for (side, tally) in [("pieces", &profile.pieces), ("writes", &profile.writes)] {
-        for (class, count) in used(tally) {
+        for Class { from, below, count } in writes::classes(tally) {
             let mut fields = whose.clone();
             fields["side"] = json!(side);
-            fields["from"] = json!(from(class));
-            fields["below"] = json!(WRITE_BOUNDS.get(class));
+            fields["from"] = json!(from);
+            fields["below"] = json!(below);
             fields["count"] = json!(count.count);
             fields["bytes"] = json!(count.bytes);
             fields["ns"] = json!(count.ns);
@@ -66,16 +42,6 @@ fn records(whose: Value, profile: &Writes, output: &Output) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// Classes with anything in them.
-fn used(tally: &Tally) -> Vec<(usize, WriteCount)> {
-    tally.classes().into_iter().enumerate().filter(|(_, class)| class.count > 0).collect()
-}
-
-/// Least size of a class.
-fn from(class: usize) -> u64 {
-    if class == 0 { 0 } else { WRITE_BOUNDS[class - 1] }
 }
 
 fn side(title: &str, tally: &Tally, output: &Output) -> Result<()> {
@@ -89,10 +55,10 @@ fn side(title: &str, tally: &Tally, output: &Output) -> Result<()> {
             format_args!("{}, {}, {mean} on average", total.count, human_bytes(total.bytes))
         )
     ))?;
-    let row = |(class, count): (usize, WriteCount)| {
-        let size = match WRITE_BOUNDS.get(class) {
-            Some(below) => format!("{} - {}", human_bytes(from(class)), human_bytes(*below)),
-            None => format!("from {}", human_bytes(from(class))),
+    let row = |Class { from, below, count }: Class| {
+        let size = match below {
+            Some(below) => format!("{} - {}", human_bytes(from), human_bytes(below)),
+            None => format!("from {}", human_bytes(from)),
         };
         vec![
             size,
@@ -113,7 +79,7 @@ fn side(title: &str, tally: &Tally, output: &Output) -> Result<()> {
         Column("TIME", Align::Right),
         Column("OF ALL", Align::Right),
     ];
-    output.table(&columns, used(tally).into_iter().map(row).collect())
+    output.table(&columns, writes::classes(tally).into_iter().map(row).collect())
 }
 
 /// A table with a line for each rank or node.

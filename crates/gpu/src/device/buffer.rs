@@ -3,12 +3,10 @@
 //! Invariants:
 //! - Memory is freed only when no stream of ours still uses it: freeing waits for the device.
 
-use std::marker::PhantomData;
-
 use cudarc::driver::result;
 use cudarc::driver::sys;
 
-use super::Gpu;
+use super::{DeviceSlice, Gpu};
 use crate::error::{Error, Result};
 
 impl Gpu {
@@ -50,7 +48,8 @@ impl DeviceBuffer {
 
     /// All of it.
     pub fn slice(&self) -> DeviceSlice<'_> {
-        DeviceSlice { at: self.at, bytes: self.bytes, life: PhantomData }
+        // SAFETY: ours as long as `self` is borrowed, and aligned by the driver.
+        unsafe { DeviceSlice::from_raw(self.at, self.bytes) }
     }
 
     /// The first `bytes` of it.
@@ -66,44 +65,6 @@ impl Drop for DeviceBuffer {
             // a lost device is gone already, so its error changes nothing.
             let _ = unsafe { result::free_sync(self.at) };
         }
-    }
-}
-
-/// A part of device memory: ours, or the program's.
-#[derive(Clone, Copy, Debug)]
-pub struct DeviceSlice<'a> {
-    at: sys::CUdeviceptr,
-    bytes: usize,
-    life: PhantomData<&'a ()>,
-}
-
-impl<'a> DeviceSlice<'a> {
-    /// Memory that the program allocated.
-    ///
-    /// # Safety
-    /// `bytes` bytes at `at` stay allocated on the device for `'a`, and `at` is a multiple of 16.
-    pub unsafe fn from_raw(at: u64, bytes: usize) -> Self {
-        DeviceSlice { at, bytes, life: PhantomData }
-    }
-
-    /// Address on the device.
-    pub fn address(self) -> u64 {
-        self.at
-    }
-
-    /// Length.
-    pub fn bytes(self) -> usize {
-        self.bytes
-    }
-
-    /// `bytes` bytes from `offset` on. Panics if they are not all in it.
-    pub fn part(self, offset: usize, bytes: usize) -> Self {
-        assert!(
-            offset.checked_add(bytes).is_some_and(|end| end <= self.bytes),
-            "{bytes} bytes at {offset} of {}",
-            self.bytes
-        );
-        DeviceSlice { at: self.at + offset as u64, bytes, life: self.life }
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Data: [`Sourced`] inputs (flags, [`mod@bench`] lines, [`failure_log`], [`scheduler`]
 //! environment, [`measured()`] checkpoints and drains) -> [`plan`] -> [`Plan`] -> table, JSON,
-//! `standfast.toml`. A running engine uses [`live::Live`].
+//! `standfast.toml`. A running engine uses [`crate::live::Live`].
 //!
 //! Every codec is tried with the cheapest groups that survive as wished; the exact models choose
 //! interval and ratios; the best efficiency wins, and among equals the fewest stored bytes.
@@ -13,7 +13,6 @@
 pub mod bench;
 pub mod failure_log;
 mod inputs;
-pub mod live;
 pub mod machine;
 mod measured;
 pub mod scheduler;

@@ -2,21 +2,20 @@
 
 use serde_json::json;
 use standfast::config::Config;
-use standfast::{Manifest, Rank, Report, Stats, human_bytes, human_ns};
-use standfast_restart::read_image;
+use standfast::{Manifest, Stats, human_bytes, human_ns};
+use standfast_admin::{choose, open_job, show};
 
 use crate::failure::Result;
 use crate::output::{FAINT, Output, TITLE};
-use crate::place;
 
 /// Tells from the manifests, which survived the kill as well. `running` is the time for which
 /// protected solvers ran, in seconds.
 pub(super) fn tell(config: &Config, running: f64, output: &Output) -> Result<()> {
-    let job = place::open_job(config.clone())?;
+    let job = open_job(config.clone())?;
     let inventory = job.inventory()?;
-    let last = place::choose(&inventory, None)?;
-    let page_bytes = read_image(&*job.store, last, Rank(0))?.page_bytes;
-    let report = Report::of(last, page_bytes);
+    let last = choose(&inventory, None)?;
+    let found = show::summary(&job, last, show::first_image(&job, last).as_ref());
+    let (report, page_bytes) = (found.report, found.page_bytes);
     let title = format!("the last checkpoint, {}", last.version);
     output.line(format_args!("\n{}\n{report}", output.paint(TITLE, title)))?;
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde_json::json;
-use standfast_format::Digest;
+use standfast_admin::Digest;
 
 use crate::failure::{Failure, Result};
 use crate::output::{BAD, GOOD, Output};

@@ -30,7 +30,6 @@ use crate::failure::{Failure, Result, exit_code};
 use crate::heat::message::Message;
 use crate::interrupt;
 use crate::output::{FAINT, GOOD, Output, TITLE, WARN};
-use crate::place;
 use child::{Child, Heard};
 use compare::compare;
 
@@ -55,7 +54,7 @@ pub(crate) fn run(global: &Global, args: &DemoArgs, output: &Output) -> Result<E
 
 /// Where the checkpoints go; a job that has some already is left alone.
 fn config(global: &Global, scratch: &Path) -> Result<Config> {
-    let loaded = place::load(global)?;
+    let loaded = standfast_admin::load(&global.place())?;
     let mut config = loaded.config.clone();
     if *loaded.origin("job") == Origin::Default {
         config.job = "demo".into();
@@ -64,14 +63,14 @@ fn config(global: &Global, scratch: &Path) -> Result<Config> {
         config.store = scratch.join("store").to_string_lossy().into_owned();
         return Ok(config);
     }
-    if !place::forgets_the_dead(&config.store) {
+    if !standfast_admin::forgets_the_dead(&config.store) {
         return Err(Failure::new(
             Kind::Unsupported,
             format!("{} would stay locked by the solver that is killed", config.store),
         )
         .advise("show it in a directory; an object store's lock.writer is removed by hand"));
     }
-    match place::open_job(config.clone()).and_then(|job| job.inventory()) {
+    match standfast_admin::open_job(config.clone()).and_then(|job| job.inventory()) {
         Ok(inventory) if !inventory.checkpoints.is_empty() || !inventory.damaged.is_empty() => {
             Err(Failure::new(
                 Kind::Invalid,
@@ -80,8 +79,8 @@ fn config(global: &Global, scratch: &Path) -> Result<Config> {
             .advise("choose another --job or --store for the demonstration"))
         }
         Ok(_) => Ok(config),
-        Err(Failure::Error { kind: Kind::Missing, .. }) => Ok(config),
-        Err(failure) => Err(failure),
+        Err(error) if error.kind() == Kind::Missing => Ok(config),
+        Err(error) => Err(error.into()),
     }
 }
 

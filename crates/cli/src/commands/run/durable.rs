@@ -5,11 +5,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use standfast::Manifest;
 use standfast::config::Config;
 
-use crate::place;
-
 /// The newest checkpoint of a job, if one can be read.
 fn newest(config: &Config, matches: impl Fn(&Manifest) -> bool) -> bool {
-    let job = place::open_job(config.clone());
+    let job = standfast_admin::open_job(config.clone());
     let inventory = job.and_then(|job| job.inventory());
     inventory.is_ok_and(|inventory| inventory.checkpoints.iter().any(matches))
 }

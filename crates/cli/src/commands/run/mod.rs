@@ -31,7 +31,6 @@ use standfast::{Kind, Version};
 use crate::args::{Global, RestartFrom, RunArgs};
 use crate::failure::Result;
 use crate::output::Output;
-use crate::place;
 use supervise::{End, Signals};
 
 /// The longest pause before a new start.
@@ -63,7 +62,7 @@ trait Way {
 
 /// Runs a program.
 pub(crate) fn run(global: &Global, args: &RunArgs, output: &Output) -> Result<ExitCode> {
-    let loaded = place::load(global)?;
+    let loaded = standfast_admin::load(&global.place())?;
     let signal = args.signal.or(loaded.config.signal).unwrap_or(Signal::USR1);
     let mut way: Box<dyn Way> = match (args.preload, args.criu) {
         (true, _) => Box::new(preload::Preload::new(args, loaded, signal, output)?),

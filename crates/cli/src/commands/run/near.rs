@@ -6,15 +6,10 @@
 //! Why a copy: the twins that take the next checkpoints see the local store only, where they find
 //! the pages that they need not store again and the number that they have to go on from.
 
-use std::sync::atomic::AtomicBool;
-
 use serde_json::json;
 use standfast::config::Config;
-use standfast::location;
-use standfast_drain::{Drain, Flow, Progress};
-use standfast_format::{Manifest, Version};
-use standfast_restart::{Inventory, Unreadable};
-use standfast_store::Store;
+use standfast::{Manifest, Version};
+use standfast_admin::drain::Near;
 
 use super::remark;
 use crate::args::RestartFrom;
@@ -23,37 +18,23 @@ use crate::output::Output;
 
 /// Brings what the node lacks: the checkpoint that is asked for, or the newest.
 pub(super) fn bring(config: &Config, from: RestartFrom, output: &Output) -> Result<()> {
-    let Some(global) = location::open_global(config)? else { return Ok(()) };
-    let local = location::open_job(config)?;
-    let near = checkpoints(&*local)?;
-    let far = match checkpoints(&*global) {
+    let Some(both) = Near::look(config)? else { return Ok(()) };
+    let far = match both.there() {
         Ok(far) => far,
         // A network that is down is no reason to begin anew, but to go on with what there is.
-        Err(failure) if near.is_empty() => return Err(failure),
-        Err(failure) => {
-            let (kind, message) = failure.summary();
+        Err(error) if both.here.is_empty() => return Err(error.into()),
+        Err(error) => {
+            let (kind, message) = Failure::from(error).summary();
             let text = format!("global storage was not asked: {message}");
             remark(output, &text, "not_asked", json!({ "kind": kind, "message": message }));
             return Ok(());
         }
     };
-    let Some(wanted) = wanted(from, &near, &far) else { return Ok(()) };
+    let Some(wanted) = wanted(from, &both.here, &far) else { return Ok(()) };
     let version = wanted.version;
     let text = format!("checkpoint {version} comes from global storage");
     remark(output, &text, "fetching", json!({ "version": version }));
-    let (stop, progress) = (AtomicBool::new(false), Progress::default());
-    let flow = Flow::new(&*local, &stop, &progress);
-    Drain::back(&*global, &*local, config.threads())?.carry(wanted, &flow)?;
-    Ok(())
-}
-
-/// Newest first; none where there is no store yet.
-fn checkpoints(store: &dyn Store) -> Result<Vec<Manifest>> {
-    match Inventory::read(store) {
-        Ok(inventory) => Ok(inventory.checkpoints),
-        Err(Unreadable::NoStore { .. }) => Ok(Vec::new()),
-        Err(error) => Err(Failure::from(error)),
-    }
+    Ok(both.bring(wanted)?)
 }
 
 /// Who begins anew brings the newest, too, where the node has nothing: numbers go on from it.

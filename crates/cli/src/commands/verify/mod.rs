@@ -1,14 +1,6 @@
 //! `verify`: everything a store holds is read and checked; each damaged object is named, with the
-//! checkpoints that need it.
-//!
-//! ```text
-//! manifests -> images -> segments (opened, then every block and page, each once) -> references
-//! ```
-//! The findings come from [`check`]; here they are told, and judged.
+//! checkpoints that need it. The findings come from `standfast_admin`; here they are told.
 
-mod check;
-mod findings;
-mod marks;
 mod plan;
 
 use std::collections::BTreeSet;
@@ -16,37 +8,37 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use serde_json::json;
-use standfast::{Kind, Version, human_bytes, prune};
-use standfast_format::name;
-use standfast_restart::Inventory;
-use standfast_store::ObjectMeta;
+use standfast::{Kind, Version, human_bytes};
+use standfast_admin::verify::{self, Checked, Finding, Mark, MarkState, Progress};
+use standfast_admin::{Inventory, OpenJob, name, open};
 
 use crate::args::{Global, VerifyArgs};
 use crate::bar;
 use crate::escape;
 use crate::failure::{Result, exit_code};
 use crate::output::{BAD, FAINT, GOOD, Output, TITLE, WARN};
-use crate::place::{self, OpenJob};
-use check::Checked;
-use findings::Finding;
 
 /// Verifies the store, or some checkpoints of it.
 pub(crate) fn run(global: &Global, args: &VerifyArgs, output: &Output) -> Result<ExitCode> {
-    let job = place::open(global)?;
+    let job = open(&global.place())?;
     let _lock = job.lock()?;
     let inventory = job.inventory()?;
     if args.plan {
         return plan::run(&job, &inventory, args, output);
     }
-    let wanted = wanted(&inventory, &args.versions)?;
+    let wanted = verify::wanted(&inventory, &args.versions)?;
     let started = Instant::now();
-    let bar = bar::bytes(output, 0, "verifying");
-    let checked = check::check(&job, &inventory, &wanted, args.quick, &bar);
+    let (bar, progress) = (bar::bytes(output, 0, "verifying"), Progress::default());
+    let checked = bar::follow_total(&bar, &progress.done, Some(&progress.total), || {
+        verify::verify(&job, &inventory, &wanted, args.quick, &progress)
+    });
     bar.finish_and_clear();
     for finding in &checked.findings {
         tell(finding, output)?;
     }
-    marks::settle(&job, &inventory, &checked, !args.quick, output)?;
+    for mark in verify::settle_marks(&job, &inventory, &checked, !args.quick)? {
+        tell_mark(&mark, output)?;
+    }
     if args.versions.is_empty() {
         orphans(&job, &inventory, output)?;
     }
@@ -58,27 +50,6 @@ pub(crate) fn run(global: &Global, args: &VerifyArgs, output: &Output) -> Result
         );
     }
     verdict(&job, args, &checked, started, output)
-}
-
-/// The versions asked for, or all: also those whose manifest is damaged.
-fn wanted(inventory: &Inventory, versions: &[u64]) -> Result<BTreeSet<Version>> {
-    let damaged: Vec<Version> = inventory
-        .damaged
-        .iter()
-        .filter_map(|damaged| name::parse_manifest(&damaged.object))
-        .map(|(version, _)| version)
-        .collect();
-    if versions.is_empty() {
-        let sound = inventory.checkpoints.iter().map(|manifest| manifest.version);
-        return Ok(sound.chain(damaged).collect());
-    }
-    let versions: BTreeSet<Version> = versions.iter().copied().map(Version).collect();
-    for version in &versions {
-        if !damaged.contains(version) {
-            inventory.checkpoint(*version)?;
-        }
-    }
-    Ok(versions)
 }
 
 fn tell(finding: &Finding, output: &Output) -> Result<()> {
@@ -116,13 +87,27 @@ fn list(versions: &BTreeSet<Version>) -> String {
     texts.join(", ")
 }
 
-/// Files that no manifest names: left by a crash or by a checkpoint under way, or not ours.
+fn tell_mark(mark: &Mark, output: &Output) -> Result<()> {
+    let Mark { version, why, state } = mark;
+    let what = match state {
+        MarkState::Damaged => "it is damaged: a restart passes it over".into(),
+        MarkState::Unread => "verify without --quick clears the mark if it is whole".into(),
+        MarkState::Cleared => "it is whole: its mark is cleared".into(),
+        MarkState::Stays(error) => format!("it is whole, but its mark stays: {error}"),
+    };
+    let cleared = matches!(state, MarkState::Cleared);
+    output.record("mark", json!({ "version": version, "what": why, "cleared": cleared }))?;
+    output.line(format_args!(
+        "{}   {}\n         {}\n         {}",
+        output.paint(WARN, "marked"),
+        output.paint(TITLE, format_args!("checkpoint {version}")),
+        escape::name(why),
+        output.paint(FAINT, escape::name(&what)),
+    ))
+}
+
 fn orphans(job: &OpenJob, inventory: &Inventory, output: &Output) -> Result<()> {
-    let objects = job.store.list("")?;
-    let plan = prune::plan(inventory, &objects, &prune::Keep::default());
-    let foreign = objects.iter().filter(|object| !is_ours(object));
-    let orphans: Vec<&ObjectMeta> =
-        plan.images.iter().chain(&plan.segments).chain(foreign).collect();
+    let orphans = verify::orphans(job, inventory)?;
     for orphan in &orphans {
         output.record("orphan", json!({ "object": orphan.name, "bytes": orphan.bytes }))?;
         output.line(format_args!(
@@ -139,16 +124,6 @@ fn orphans(job: &OpenJob, inventory: &Inventory, output: &Output) -> Result<()> 
         );
     }
     Ok(())
-}
-
-fn is_ours(object: &ObjectMeta) -> bool {
-    [name::STORE, name::IDENTITY, name::DRAINS].contains(&object.name.as_str())
-        || name::parse_ring(&object.name).is_some()
-        || name::parse_shard(&object.name).is_some()
-        || name::parse_mark(&object.name).is_some()
-        || name::parse_manifest(&object.name).is_some()
-        || name::parse_image(&object.name).is_some()
-        || name::parse_segment(&object.name).is_some()
 }
 
 fn verdict(
@@ -185,7 +160,7 @@ fn verdict(
         output.line(format_args!("{}  {facts}", output.paint(GOOD, "sound")))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let kind = judge(&checked.findings);
+    let kind = checked.verdict();
     let word = if kind == Kind::Corrupt { "damaged" } else { "unknown" };
     output.line(format_args!(
         "{}  {facts}; sound: {}, not sound: {}",
@@ -194,16 +169,6 @@ fn verdict(
         or_none(&checked.damaged)
     ))?;
     Ok(exit_code(kind))
-}
-
-/// Damage outweighs what could not be judged, such as a newer format or a refused access.
-fn judge(findings: &[Finding]) -> Kind {
-    let is_damage =
-        |finding: &&Finding| matches!(finding.kind, Kind::Corrupt | Kind::Missing | Kind::Io);
-    match findings.iter().find(is_damage) {
-        Some(_) => Kind::Corrupt,
-        None => findings.first().map_or(Kind::Corrupt, |finding| finding.kind),
-    }
 }
 
 fn or_none(versions: &BTreeSet<Version>) -> String {

@@ -1,22 +1,18 @@
 //! `verify --plan`: what a restart from the stores at hand would do, told before it does it.
-//!
-//! Data: what the stores have of a checkpoint -> the plan that a restart would follow, by the same
-//! function -> what is made again, where, from what; or what is missing, which nodes would help, and
-//! the newest older checkpoint that can be restored.
 
 use std::process::ExitCode;
 
 use serde_json::json;
-use standfast::ring::{self, GroupLoss, GroupPlan, Place, Plan, Survey, Topology, Unusable};
+use standfast::ring::{self, GroupLoss, GroupPlan, Plan, Survey, Topology, Unusable};
 use standfast::{Kind, Manifest, human_bytes};
-use standfast_restart::Inventory;
+use standfast_admin::restart_plan::{self, Outlook, decodes};
+use standfast_admin::{Inventory, OpenJob, choose};
 
 use crate::args::VerifyArgs;
 use crate::commands::ring::list;
 use crate::escape;
 use crate::failure::{Result, exit_code};
 use crate::output::{BAD, FAINT, GOOD, Output, TITLE, WARN};
-use crate::place::{self, OpenJob};
 
 /// Plans the restart from a checkpoint, the newest if none is named.
 pub(super) fn run(
@@ -25,21 +21,13 @@ pub(super) fn run(
     args: &VerifyArgs,
     output: &Output,
 ) -> Result<ExitCode> {
-    let manifest = place::choose(inventory, args.versions.first().copied())?;
+    let manifest = choose(inventory, args.versions.first().copied())?;
     let outlook = Outlook::of(job, manifest, !args.quick)?;
-    outlook.tell(job, manifest, output)?;
+    tell(&outlook, job, manifest, output)?;
     if outlook.is_restorable() {
         return Ok(ExitCode::SUCCESS);
     }
-    let older = inventory.checkpoints.iter().skip_while(|other| other.version != manifest.version);
-    let mut found = None;
-    for other in older.skip(1) {
-        // Names and lengths only: a restart reads and knows better.
-        if Outlook::of(job, other, false)?.is_restorable() {
-            found = Some(other.version);
-            break;
-        }
-    }
+    let found = restart_plan::newest_older(job, inventory, manifest)?;
     output.record("older", json!({ "version": found }))?;
     output.line(match found {
         Some(version) => format!("\nthe newest older checkpoint that can be restored: {version}"),
@@ -48,83 +36,30 @@ pub(super) fn run(
     Ok(exit_code(Kind::Corrupt))
 }
 
-/// What can be done about a checkpoint.
-enum Outlook {
-    /// It has not reached the ring: these ranks' files are not there.
-    Local {
-        missing: Vec<usize>,
-    },
-    Ring {
-        topology: Box<Topology>,
-        survey: Survey,
-        plan: Plan,
-    },
-}
-
-impl Outlook {
-    fn of(job: &OpenJob, manifest: &Manifest, deep: bool) -> Result<Self> {
-        let Some(topology) = ring::read(&*job.store, manifest)? else {
-            let missing = ring::missing_ranks(&*job.store, manifest)?;
-            return Ok(Self::Local { missing });
-        };
-        let survey = ring::survey(&job.parts, manifest, &topology, deep)?;
-        let plan = survey.plan(&topology);
-        Ok(Self::Ring { topology: Box::new(topology), survey, plan })
-    }
-
-    fn is_restorable(&self) -> bool {
-        match self {
-            Self::Local { missing } => missing.is_empty(),
-            Self::Ring { plan, .. } => plan.lost.is_empty(),
-        }
-    }
-
-    /// How the restart will go, in a word.
-    fn word(&self) -> &'static str {
-        match self {
-            _ if !self.is_restorable() => "impossible",
-            Self::Ring { topology, plan, .. } if decodes(topology, plan) => "fast",
-            _ => "local",
-        }
-    }
-
-    fn tell(&self, job: &OpenJob, manifest: &Manifest, output: &Output) -> Result<()> {
-        let level = ring::level(&*job.store, manifest);
-        let (groups, lost) = match self {
-            Self::Local { .. } => (0, 0),
-            Self::Ring { plan, .. } => (plan.groups.len(), plan.lost.len()),
-        };
-        output.record(
-            "plan",
-            json!({
-                "version": manifest.version, "level": level, "stores": job.parts.len(),
-                "recovery": self.word(), "groups": groups, "groups_lost": lost,
-            }),
-        )?;
-        output.line(format_args!(
-            "{}  {}",
-            output
-                .paint(TITLE, format_args!("checkpoint {} of job {}", manifest.version, job.name)),
-            output
-                .paint(FAINT, format_args!("level {level}, {} looked at", stores(job.parts.len())))
-        ))?;
-        match self {
-            Self::Local { missing } => local(missing, output),
-            Self::Ring { topology, survey, plan } => ring_plan(topology, survey, plan, output),
-        }
+fn tell(outlook: &Outlook, job: &OpenJob, manifest: &Manifest, output: &Output) -> Result<()> {
+    let level = ring::level(&*job.store, manifest);
+    let (groups, lost) = match outlook {
+        Outlook::Local { .. } => (0, 0),
+        Outlook::Ring { plan, .. } => (plan.groups.len(), plan.lost.len()),
+    };
+    output.record(
+        "plan",
+        json!({
+            "version": manifest.version, "level": level, "stores": job.parts.len(),
+            "recovery": outlook.word(), "groups": groups, "groups_lost": lost,
+        }),
+    )?;
+    let title = format!("checkpoint {} of job {}", manifest.version, job.name);
+    let looked = format!("level {level}, {} looked at", stores(job.parts.len()));
+    output.line(format_args!("{}  {}", output.paint(TITLE, title), output.paint(FAINT, looked)))?;
+    match outlook {
+        Outlook::Local { missing } => local(missing, output),
+        Outlook::Ring { topology, survey, plan } => ring_plan(topology, survey, plan, output),
     }
 }
 
 fn stores(count: usize) -> String {
     if count == 1 { "1 store".into() } else { format!("{count} stores") }
-}
-
-/// Whether bytes of a rank must be computed.
-fn decodes(topology: &Topology, plan: &Plan) -> bool {
-    let is_member = |group: &GroupPlan, place: &Place| {
-        (place.piece.index as usize) < topology.members(group.group).len()
-    };
-    plan.groups.iter().any(|group| group.targets.iter().any(|place| is_member(group, place)))
 }
 
 fn local(missing: &[usize], output: &Output) -> Result<()> {
@@ -196,35 +131,24 @@ fn tell_loss(topology: &Topology, loss: &GroupLoss, output: &Output) -> Result<(
 
 /// One group's part of the plan; returns the bytes that are sent.
 fn tell_group(topology: &Topology, group: &GroupPlan, output: &Output) -> Result<u64> {
-    let members = topology.members(group.group);
-    let longest = group.member_bytes.iter().copied().max().unwrap_or(0);
-    let what = |place: &Place| match members.get(place.piece.index as usize) {
-        Some(Some(rank)) => format!("files of rank {rank}"),
-        Some(None) => "an empty place".into(),
-        None => format!("shard {}", place.piece.index as usize - members.len()),
-    };
-    let from: Vec<String> =
-        group.sources.iter().filter(|place| place.rank.is_some()).map(what).collect();
     let mut sent = 0u64;
-    for target in &group.targets {
-        let bytes = group.member_bytes.get(target.piece.index as usize).copied().unwrap_or(longest);
-        sent = sent.saturating_add(bytes.saturating_mul(from.len() as u64));
-        let node = target.rank.map(|rank| topology.name_of(topology.node_of(rank)));
+    for made in restart_plan::made(topology, group) {
+        sent = sent.saturating_add(made.bytes.saturating_mul(made.from.len() as u64));
         output.record(
             "make",
             json!({
-                "sector": group.group.sector, "level": group.group.level, "what": what(target),
-                "rank": target.rank, "node": node, "bytes": bytes, "from": from,
+                "sector": group.group.sector, "level": group.group.level, "what": made.what,
+                "rank": made.rank, "node": made.node, "bytes": made.bytes, "from": made.from,
             }),
         )?;
         output.line(format_args!(
             "{}  {}: {} ({}) on {} {}",
             output.paint(TITLE, "make"),
             group.group,
-            what(target),
-            human_bytes(bytes),
-            escape::name(&node.unwrap_or_default()),
-            output.paint(FAINT, format_args!("from {}", from.join(", ")))
+            made.what,
+            human_bytes(made.bytes),
+            escape::name(&made.node.unwrap_or_default()),
+            output.paint(FAINT, format_args!("from {}", made.from.join(", ")))
         ))?;
     }
     Ok(sent)
@@ -232,25 +156,16 @@ fn tell_group(topology: &Topology, group: &GroupPlan, output: &Output) -> Result
 
 /// Which nodes are not there, and which of them would help.
 fn away(topology: &Topology, survey: &Survey, output: &Output) -> Result<()> {
-    let whole = survey.whole_ranks();
-    let is_away = |node: &usize| topology.ranks_of(*node).iter().all(|rank| !whole.contains(rank));
-    let away: Vec<usize> = (0..topology.nodes()).filter(is_away).collect();
-    let names = |nodes: &[usize]| -> Vec<String> {
-        nodes.iter().map(|node| topology.name_of(*node)).collect()
-    };
-    let repair = match topology.outlook(&away, &[]) {
-        Ok(ring::Outlook::Slow { repair }) => repair,
-        _ => Vec::new(),
-    };
-    output.record("away", json!({ "nodes": names(&away), "needed": names(&repair) }))?;
+    let (away, repair) = restart_plan::away(topology, survey);
+    output.record("away", json!({ "nodes": away, "needed": repair }))?;
     let help = match repair.is_empty() {
         true => "what is damaged on the nodes that are here is too much".to_owned(),
         false => format!(
             "slow recovery: {} must come back with their disks; the rest is then decoded",
-            names(&repair).join(", ")
+            repair.join(", ")
         ),
     };
-    let text = format!("not here: {}; {help}", names(&away).join(", "));
+    let text = format!("not here: {}; {help}", away.join(", "));
     output.line(format_args!("{}  {}", output.paint(BAD, "impossible"), escape::name(&text)))
 }
 

@@ -2,19 +2,17 @@
 
 use std::path::Path;
 
-use standfast::Kind;
-
-use crate::failure::{Failure, Result};
+use crate::error::{Error, Result};
 
 /// Stands for any name.
 const NODE: &str = "{node}";
 
 /// The places that a pattern stands for, sorted; itself where it has no `{node}`.
-pub(super) fn expand(pattern: &str) -> Result<Vec<String>> {
+pub(crate) fn expand(pattern: &str) -> Result<Vec<String>> {
     let Some((before, after)) = pattern.split_once(NODE) else {
         return Ok(vec![pattern.to_owned()]);
     };
-    let refuse = |why: &str| Failure::new(Kind::Invalid, format!("--stores {pattern}: {why}"));
+    let refuse = |why| Error::Pattern { pattern: pattern.to_owned(), why };
     if after.contains(NODE) {
         return Err(refuse("{node} may stand there once"));
     }
@@ -28,7 +26,7 @@ pub(super) fn expand(pattern: &str) -> Result<Vec<String>> {
         Some((suffix, rest)) => (suffix, format!("/{rest}")),
         None => (after, String::new()),
     };
-    let unreadable = |error| Failure::os("look into", dir, error);
+    let unreadable = |source| Error::Unreadable { place: dir.to_owned(), source };
     let mut places = Vec::new();
     for entry in std::fs::read_dir(dir).map_err(unreadable)? {
         let Ok(name) = entry.map_err(unreadable)?.file_name().into_string() else { continue };

@@ -1,12 +1,10 @@
-//! From options and configuration to an existing store, opened for looking.
+//! From names and configuration to an existing store, opened for looking.
 //!
-//! Data: `--store`, `--stores`, `--job`, file and environment -> [`OpenJob`].
+//! Data: a [`Place`], file and environment -> [`OpenJob`].
 //!
 //! Invariants:
 //! - Nothing is created: a directory that is not there is an error, and locks are taken only
 //!   where a store's header was read.
-
-mod nodes;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,26 +15,39 @@ use standfast_format::{StoreHeader, name};
 use standfast_restart::{Inventory, read_header};
 use standfast_store::{Lock, LockGuard, Store, UnionStore};
 
-use crate::args::Global;
-use crate::failure::{Failure, Result};
+use crate::error::{Error, Result};
+use crate::nodes;
 
-/// A job's store that exists.
-pub(crate) struct OpenJob {
-    /// The job's name.
-    pub(crate) name: String,
-    /// Where it lies, as text.
-    pub(crate) place: String,
-    pub(crate) config: Config,
-    /// All of it: of the parts together where there are several.
-    pub(crate) store: Arc<dyn Store>,
-    /// The stores that are looked at.
-    pub(crate) parts: Vec<Arc<dyn Store>>,
-    pub(crate) header: StoreHeader,
+/// Where to look, above file and environment.
+#[derive(Clone, Debug, Default)]
+pub struct Place {
+    /// Directory or URL below which every job has its store.
+    pub store: Option<String>,
+    /// Stores of nodes, looked at together; `{node}` stands for any name.
+    pub stores: Vec<String>,
+    /// Name of the job.
+    pub job: Option<String>,
 }
 
-/// The effective configuration, with the command's own options on top.
-pub(crate) fn load(global: &Global) -> Result<Loaded> {
-    let options = [("store", &global.store), ("job", &global.job)];
+/// A job's store that exists.
+pub struct OpenJob {
+    /// The job's name.
+    pub name: String,
+    /// Where it lies, as text.
+    pub place: String,
+    /// Its settings.
+    pub config: Config,
+    /// All of it: of the parts together where there are several.
+    pub store: Arc<dyn Store>,
+    /// The stores that are looked at.
+    pub parts: Vec<Arc<dyn Store>>,
+    /// The store's header.
+    pub header: StoreHeader,
+}
+
+/// The effective configuration, with the place on top.
+pub fn load(place: &Place) -> Result<Loaded> {
+    let options = [("store", &place.store), ("job", &place.job)];
     let given: Vec<(String, String)> = options
         .into_iter()
         .filter_map(|(name, value)| Some((name.to_owned(), value.clone()?)))
@@ -45,11 +56,11 @@ pub(crate) fn load(global: &Global) -> Result<Loaded> {
 }
 
 /// Opens the job that is named, or the only one there is.
-pub(crate) fn open(global: &Global) -> Result<OpenJob> {
-    let loaded = load(global)?;
+pub fn open(place: &Place) -> Result<OpenJob> {
+    let loaded = load(place)?;
     let mut config = loaded.config.clone();
-    if !global.stores.is_empty() {
-        return open_several(global, &loaded);
+    if !place.stores.is_empty() {
+        return open_several(place, &loaded);
     }
     if *loaded.origin("job") == Origin::Default {
         config.job = only_job(&config)?;
@@ -58,14 +69,14 @@ pub(crate) fn open(global: &Global) -> Result<OpenJob> {
 }
 
 /// Opens the stores of several nodes, as many as there are.
-fn open_several(global: &Global, loaded: &Loaded) -> Result<OpenJob> {
-    let mut places: Vec<String> = global.store.iter().cloned().collect();
-    for pattern in &global.stores {
+fn open_several(place: &Place, loaded: &Loaded) -> Result<OpenJob> {
+    let mut places: Vec<String> = place.store.iter().cloned().collect();
+    for pattern in &place.stores {
         places.extend(nodes::expand(pattern)?);
     }
     let mut jobs: Vec<OpenJob> = Vec::new();
-    for place in places {
-        let mut config = Config { store: place, ..loaded.config.clone() };
+    for store in places {
+        let mut config = Config { store, ..loaded.config.clone() };
         if let Some(first) = jobs.first() {
             config.job.clone_from(&first.name);
         } else if *loaded.origin("job") == Origin::Default {
@@ -74,32 +85,30 @@ fn open_several(global: &Global, loaded: &Loaded) -> Result<OpenJob> {
         match open_job(config) {
             Ok(job) => jobs.push(job),
             // A replacement's is empty, and that is what there is to see.
-            Err(failure) if failure.kind() == Some(Kind::Missing) => {}
-            Err(failure) => return Err(failure),
+            Err(error) if error.kind() == Kind::Missing => {}
+            Err(error) => return Err(error),
         }
     }
-    together(jobs, global)
+    together(jobs, place)
 }
 
-fn together(mut jobs: Vec<OpenJob>, global: &Global) -> Result<OpenJob> {
-    let none = || {
-        let places = global.stores.join(", ");
-        Failure::new(Kind::Missing, format!("no store of a job in {places}"))
-            .advise("name the places with --stores, the job with --job")
-    };
+fn together(mut jobs: Vec<OpenJob>, place: &Place) -> Result<OpenJob> {
     if let Some(other) = jobs.iter().find(|other| other.header.id != jobs[0].header.id) {
-        let why = format!("{} and {} are of different runs", jobs[0].place, other.place);
-        return Err(Failure::new(Kind::Invalid, why));
+        let (one, other) = (jobs[0].place.clone(), other.place.clone());
+        return Err(Error::DifferentRuns { one, other });
     }
     let parts: Vec<Arc<dyn Store>> = jobs.iter().map(|job| Arc::clone(&job.store)).collect();
     let places: Vec<String> = jobs.iter().map(|job| job.place.clone()).collect();
-    let first = if jobs.is_empty() { return Err(none()) } else { jobs.swap_remove(0) };
+    let first = match jobs.is_empty() {
+        true => return Err(Error::NoStores { places: place.stores.join(", ") }),
+        false => jobs.swap_remove(0),
+    };
     let store = Arc::new(UnionStore::new(parts.clone()));
     Ok(OpenJob { place: places.join(", "), store, parts, ..first })
 }
 
 /// Opens the store of a configured job.
-pub(crate) fn open_job(config: Config) -> Result<OpenJob> {
+pub fn open_job(config: Config) -> Result<OpenJob> {
     let place = location::of_job(&config);
     if let Some(dir) = directory(&place)?
         && !dir.is_dir()
@@ -114,36 +123,34 @@ pub(crate) fn open_job(config: Config) -> Result<OpenJob> {
 
 impl OpenJob {
     /// The checkpoints.
-    pub(crate) fn inventory(&self) -> Result<Inventory> {
+    pub fn inventory(&self) -> Result<Inventory> {
         Ok(Inventory::read(&*self.store)?)
     }
 
     /// Keeps prune away while data are read.
-    pub(crate) fn lock(&self) -> Result<LockGuard> {
+    pub fn lock(&self) -> Result<LockGuard> {
         Ok(self.store.lock(Lock::ReadShared)?)
     }
 
     /// Threads to read and check with.
-    pub(crate) fn threads(&self) -> usize {
+    pub fn threads(&self) -> usize {
         self.config.io_threads.max(self.config.threads())
     }
 }
 
 /// A given checkpoint, or the newest.
-pub(crate) fn choose(inventory: &Inventory, version: Option<u64>) -> Result<&Manifest> {
+pub fn choose(inventory: &Inventory, version: Option<u64>) -> Result<&Manifest> {
     match version {
         Some(version) => Ok(inventory.checkpoint(Version(version))?),
-        None => inventory.checkpoints.first().ok_or_else(|| {
-            Failure::new(
-                Kind::Missing,
-                format!("job {:?} has no checkpoint that can be read", inventory.header.job),
-            )
-        }),
+        None => inventory
+            .checkpoints
+            .first()
+            .ok_or_else(|| Error::NoCheckpoint { job: inventory.header.job.clone() }),
     }
 }
 
 /// The jobs below the configured place, sorted.
-pub(crate) fn jobs(config: &Config) -> Result<Vec<String>> {
+pub fn jobs(config: &Config) -> Result<Vec<String>> {
     let mut jobs = match directory(&config.store)? {
         Some(dir) => jobs_of_directory(&dir)?,
         None => jobs_of_objects(config)?,
@@ -153,10 +160,7 @@ pub(crate) fn jobs(config: &Config) -> Result<Vec<String>> {
 }
 
 fn jobs_of_directory(dir: &Path) -> Result<Vec<String>> {
-    let unreadable = |error| {
-        Failure::os("look into", dir.display(), error)
-            .advise("name the place with --store (or STANDFAST_STORE, or standfast.toml)")
-    };
+    let unreadable = |source| Error::Unreadable { place: dir.display().to_string(), source };
     let mut jobs = Vec::new();
     for entry in std::fs::read_dir(dir).map_err(unreadable)? {
         let entry = entry.map_err(unreadable)?;
@@ -180,46 +184,24 @@ fn jobs_of_objects(config: &Config) -> Result<Vec<String>> {
 
 fn only_job(config: &Config) -> Result<String> {
     let mut jobs = jobs(config)?;
-    if jobs.len() == 1 {
-        return Ok(jobs.remove(0));
+    match jobs.len() {
+        0 => Err(no_jobs(config)),
+        1 => Ok(jobs.remove(0)),
+        _ => Err(Error::SeveralJobs { store: config.store.clone(), jobs }),
     }
-    if jobs.is_empty() {
-        return Err(no_jobs(config));
-    }
-    Err(Failure::new(
-        Kind::Invalid,
-        format!("{} holds several jobs: {}", config.store, jobs.join(", ")),
-    )
-    .advise("name one with --job (or STANDFAST_JOB, or standfast.toml)"))
 }
 
 /// There is a place, but no job in it.
-pub(crate) fn no_jobs(config: &Config) -> Failure {
-    let failure = Failure::new(Kind::Missing, format!("{} holds no job", config.store));
-    match within_a_store(&config.store) {
-        Some((parent, job)) => failure.advise(format!(
-            "this is the store of one job: use --store {} --job {job}",
-            parent.display()
-        )),
-        None => failure.advise(
-            "name the place with --store (or STANDFAST_STORE, or standfast.toml); jobs appear there with their first checkpoint",
-        ),
-    }
+pub(crate) fn no_jobs(config: &Config) -> Error {
+    Error::NoJobs { store: config.store.clone(), is_job: within_a_store(&config.store) }
 }
 
-fn no_such_job(config: &Config) -> Failure {
-    let failure =
-        Failure::new(Kind::Missing, format!("{} holds no job {:?}", config.store, config.job));
-    match jobs(config) {
-        Ok(jobs) if !jobs.is_empty() => {
-            failure.advise(format!("the jobs there: {}", jobs.join(", ")))
-        }
-        _ => match within_a_store(&config.store) {
-            Some(_) => no_jobs(config),
-            None => failure
-                .advise("name the place with --store (or STANDFAST_STORE, or standfast.toml)"),
-        },
+fn no_such_job(config: &Config) -> Error {
+    let others = jobs(config).unwrap_or_default();
+    if others.is_empty() && within_a_store(&config.store).is_some() {
+        return no_jobs(config);
     }
+    Error::NoSuchJob { store: config.store.clone(), job: config.job.clone(), others }
 }
 
 /// Parent and name, if the location itself is one job's store.
@@ -231,17 +213,14 @@ fn within_a_store(location: &str) -> Option<(PathBuf, String)> {
 }
 
 /// Whether the kernel releases a store's locks when their holder dies: object stores keep them.
-pub(crate) fn forgets_the_dead(location: &str) -> bool {
+pub fn forgets_the_dead(location: &str) -> bool {
     !location.starts_with("object-file:") && matches!(directory(location), Ok(Some(_)))
 }
 
 /// The directory behind a location; `None` for one of another machine.
 fn directory(location: &str) -> Result<Option<PathBuf>> {
     if location.starts_with("memory:") {
-        return Err(Failure::new(
-            Kind::Invalid,
-            "a memory: store lives and dies inside its program; there is nothing to look at",
-        ));
+        return Err(Error::InMemory);
     }
     for scheme in ["file://", "object-file://"] {
         if let Some(path) = location.strip_prefix(scheme) {

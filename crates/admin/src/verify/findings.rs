@@ -9,16 +9,17 @@ use standfast_write::Error as PackError;
 
 /// A damaged object.
 #[derive(Debug)]
-pub(super) struct Finding {
+pub struct Finding {
     /// Its name in the store.
-    pub(super) object: String,
-    pub(super) kind: Kind,
+    pub object: String,
+    /// What sort of damage.
+    pub kind: Kind,
     /// What is wrong, at the first place found.
-    pub(super) what: String,
+    pub what: String,
     /// How many places.
-    pub(super) count: usize,
+    pub count: usize,
     /// Checkpoints that need what is damaged.
-    pub(super) checkpoints: BTreeSet<Version>,
+    pub checkpoints: BTreeSet<Version>,
 }
 
 impl Finding {

@@ -9,7 +9,7 @@ use standfast::Image;
 use standfast_format::{RegionImage, Run, SegmentId, SegmentIndex, SegmentRef};
 use standfast_write::{Error, SegmentReader};
 
-use crate::failure::Result;
+use crate::error::Result;
 use crate::place::OpenJob;
 
 /// The indexes of the segments that were needed so far.

@@ -7,29 +7,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering;
 
-use indicatif::ProgressBar;
 use standfast::{Image, Manifest, Version};
 use standfast_format::{Run, SegmentId, SegmentRef, name};
 use standfast_restart::{Error, Inventory, Rebuild, Unreadable, check_segment, read_image};
 use standfast_write::{Error as PackError, SegmentReader};
 
 use super::findings::{Finding, segment_of};
-use crate::bar;
+use super::{Checked, Progress};
 use crate::place::OpenJob;
-
-/// What was checked and found.
-#[derive(Default)]
-pub(super) struct Checked {
-    pub(super) findings: Vec<Finding>,
-    pub(super) checkpoints: usize,
-    pub(super) sound: BTreeSet<Version>,
-    pub(super) damaged: BTreeSet<Version>,
-    pub(super) segments: usize,
-    /// Bytes of segments that were read.
-    pub(super) bytes: u64,
-}
 
 /// The segments needed, each with who needs it. One id with two descriptions is kept twice: at
 /// most one of them can be true.
@@ -41,7 +28,7 @@ pub(super) fn check(
     inventory: &Inventory,
     wanted: &BTreeSet<Version>,
     quick: bool,
-    bar: &ProgressBar,
+    progress: &Progress,
 ) -> Checked {
     let mut checked = Checked { checkpoints: wanted.len(), ..Checked::default() };
     for damaged in &inventory.damaged {
@@ -60,10 +47,12 @@ pub(super) fn check(
     let needed = needed(&manifests);
     checked.segments = needed.len();
     let total = needed.values().flatten().map(|(segment, _)| segment.file_bytes);
-    bar.set_length(if quick { 0 } else { total.fold(0, u64::saturating_add) });
+    if !quick {
+        progress.total.store(total.fold(0, u64::saturating_add), Ordering::Relaxed);
+    }
     for (id, descriptions) in &needed {
         for (segment, versions) in descriptions {
-            one_segment(job, &manifests, *id, segment, versions, quick, bar, &mut checked);
+            one_segment(job, &manifests, *id, segment, versions, quick, progress, &mut checked);
         }
     }
     for manifest in &manifests {
@@ -99,7 +88,7 @@ fn one_segment(
     segment: &SegmentRef,
     versions: &BTreeSet<Version>,
     quick: bool,
-    bar: &ProgressBar,
+    progress: &Progress,
     checked: &mut Checked,
 ) {
     let object = name::segment(id);
@@ -107,22 +96,21 @@ fn one_segment(
         Ok(reader) => reader,
         Err(error) => {
             checked.findings.push(Finding::new(object, error, versions.clone()));
-            bar.inc(segment.file_bytes);
+            progress.done.fetch_add(segment.file_bytes, Ordering::Relaxed);
             return;
         }
     };
     if quick {
         return;
     }
-    let base = bar.position();
-    let (done, damage) = (AtomicU64::new(0), Mutex::new(Vec::new()));
-    bar::follow(bar, &done, || {
-        check_segment(&reader, &job.header, job.threads(), &done, |error| {
-            damage.lock().expect("nobody panics with it").push(error);
-        });
+    let before = progress.done.load(Ordering::Relaxed);
+    let damage = Mutex::new(Vec::new());
+    check_segment(&reader, &job.header, job.threads(), &progress.done, |error| {
+        damage.lock().expect("nobody panics with it").push(error);
     });
     checked.bytes = checked.bytes.saturating_add(segment.file_bytes);
-    bar.set_position(base.saturating_add(segment.file_bytes));
+    // What was not data counts as well, so that the end is the total.
+    progress.done.store(before.saturating_add(segment.file_bytes), Ordering::Relaxed);
     let mut damage = damage.into_inner().expect("nobody panics with it");
     damage.sort_by_key(|error| place_of(&reader, error).0);
     let Some(first) = damage.first() else { return };
