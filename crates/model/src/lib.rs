@@ -27,7 +27,7 @@
 //! // A whole machine.
 //! let plan = plan::plan(&Inputs::example())?;
 //! assert!(plan.efficiency > 0.8);
-//! println!("{}", plan::toml(&plan, &["interval", "codec", "pool"]));
+//! println!("{}", plan::toml(&plan, &["interval", "codec", "memory"]));
 //! # Ok::<(), standfast_model::ModelError>(())
 //! ```
 

@@ -19,7 +19,9 @@
 pub mod built;
 mod faulty;
 mod processes;
+mod settings;
 
 pub use faulty::{Fault, FaultyStore, Op};
 pub use processes::Processes;
+pub use settings::last_of_each;
 pub use standfast_seaweed::S3Server;

@@ -17,7 +17,7 @@ use crate::ask::Asked;
 use crate::checkpoint::capture::Capturer;
 use crate::checkpoint::commit::CommitSettings;
 use crate::checkpoint::committer::Committer;
-use crate::config::{Loaded, key};
+use crate::config::{Choice, Loaded};
 use crate::error::{Error, Result};
 use crate::global::{self, Floor};
 use crate::interval::Pace;
@@ -26,25 +26,6 @@ use crate::progress::Board;
 use crate::ring;
 use crate::stores;
 use crate::team::Team;
-
-/// Settings that shape what ranks write together, and in which calls they talk.
-const COMMON_SETTINGS: [&str; 15] = [
-    "store",
-    "job",
-    "page",
-    "hash",
-    "mode",
-    "strategy",
-    "threshold",
-    "capture",
-    "restart",
-    "global",
-    "ring",
-    "ring_group",
-    "ring_shards",
-    "ring_arithmetic",
-    "write",
-];
 
 impl Job {
     /// Opens (or makes) the job's store, from file and environment and these settings.
@@ -70,11 +51,9 @@ impl Job {
     /// [`Job::checkpoint`], [`Job::restart`], [`Job::point`], [`Job::finish`], [`Job::close`], and,
     /// unless the communicator may be used by any thread, [`Job::wait`], [`Job::list`] and
     /// [`Job::report`]. Where one rank fails, all fail.
-    pub fn open_comm(loaded: Loaded, comm: &dyn Comm) -> Result<Self> {
+    pub fn open_comm(mut loaded: Loaded, comm: &dyn Comm) -> Result<Self> {
         let team = Team::new(comm.duplicate()?);
-        let checked = loaded.config.check().map_err(Error::Config);
-        team.agree(checked)?;
-        agree_on_settings(&team, &loaded)?;
+        agree_on_settings(&team, &mut loaded)?;
         let config = &loaded.config;
         // The first rank makes the place, the others find it.
         let first = team.is_first().then(|| location::open_job(config));
@@ -90,9 +69,13 @@ impl Job {
 
     /// As [`Job::open_comm`], each rank with its own access to a store: one for all, or one for
     /// each node.
-    pub fn open_store_comm(loaded: Loaded, store: Arc<dyn Store>, comm: &dyn Comm) -> Result<Self> {
+    pub fn open_store_comm(
+        mut loaded: Loaded,
+        store: Arc<dyn Store>,
+        comm: &dyn Comm,
+    ) -> Result<Self> {
         let team = Team::new(comm.duplicate()?);
-        agree_on_settings(&team, &loaded)?;
+        agree_on_settings(&team, &mut loaded)?;
         Self::open_team(loaded, store, team, false)
     }
 
@@ -121,6 +104,7 @@ impl Job {
             every: if config.global.is_empty() { config.keep_every } else { 0 },
         };
         let ring = team.agree(ring::protection(&team, config, &stores))?;
+        check_ring(&loaded, &ring)?;
         let multiplier = ring::Multiplier::new(config.ring_arithmetic);
         let settings = CommitSettings {
             publisher,
@@ -184,17 +168,44 @@ impl Job {
     }
 }
 
-/// All ranks must open the job with the same settings, where they shape what is common.
-fn agree_on_settings(team: &Team, loaded: &Loaded) -> Result<()> {
-    let show = |name: &str| key(name).map(|key| (key.show)(&loaded.config)).unwrap_or_default();
-    let own: Vec<String> = COMMON_SETTINGS.iter().map(|name| show(name)).collect();
-    let first = team.tell(team.is_first().then(|| Ok(own.clone())))?;
-    let differing = COMMON_SETTINGS.iter().zip(own.iter().zip(&first)).find(|(_, (a, b))| a != b);
-    team.agree(match differing {
-        None => Ok(()),
-        Some((name, (own, first))) => Err(Error::Disagree(format!(
-            "{name} is {first:?} on rank 0 and {own:?} on rank {}",
-            team.rank()
+/// All ranks must open the job with the same settings, where they shape what is common. Then each
+/// gets its part of its node's memory.
+fn agree_on_settings(team: &Team, loaded: &mut Loaded) -> Result<()> {
+    let own = (location::node(&loaded.config), loaded.common());
+    let all = team.gather_all(Ok(own.clone()))?;
+    let first = &all[0].1;
+    for (rank, (_, words)) in all.iter().enumerate() {
+        let differing = words.iter().zip(first).find(|(own, first)| own != first);
+        if let Some(((name, own), (_, first))) = differing {
+            return Err(Error::Disagree(format!(
+                "rank {rank} has {name} = {own}, rank 0 has {name} = {first}: \
+                 all ranks need the same value"
+            )));
+        }
+    }
+    let here = all.iter().filter(|(node, _)| *node == own.0).count();
+    let shared = loaded.share_memory(here);
+    team.agree(shared.and_then(|()| loaded.config.check().map_err(Error::Config)))
+}
+
+/// A number of losses that the user asks for must be survived, or nothing begins.
+fn check_ring(loaded: &Loaded, ring: &ring::Protection) -> Result<()> {
+    let Choice::Set(losses) = loaded.settings.levels.ring else { return Ok(()) };
+    let losses = losses.get();
+    match ring {
+        ring::Protection::Off => Ok(()),
+        ring::Protection::Unable(_) => Err(Error::Config(format!(
+            "ring = {losses} needs a store per node: put {{node}} in store, or set ring = off"
         ))),
-    })
+        ring::Protection::On(topology) => {
+            let (nodes, needed) = (topology.nodes(), 2 * losses as usize);
+            if nodes >= needed {
+                return Ok(());
+            }
+            Err(Error::Config(format!(
+                "ring = {losses} needs {needed} nodes; this job has {nodes}: use ring = {}",
+                nodes / 2
+            )))
+        }
+    }
 }

@@ -112,7 +112,7 @@ fn ranks_that_disagree_are_told_so() {
     let errors = run_threads(2, |comm| {
         use standfast_comm::Comm;
         let mode = if comm.rank() == 0 { "all" } else { "local" };
-        World::new(mixed).with("mode", mode).member(&comm).err().expect("modes differ")
+        World::new(mixed).with("lab.mode", mode).member(&comm).err().expect("modes differ")
     });
     assert!(errors.iter().all(|error| error.to_string().contains("mode")), "{errors:?}");
 }
