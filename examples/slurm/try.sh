@@ -61,11 +61,11 @@ mkdir -p "$dir"/{munge,state,job,bin}
 # Nodes of one machine have one host name; the node's number tells them apart.
 cat >"$dir/bin/standfast" <<SH
 #!/bin/sh
-STANDFAST_NODE=\$SLURMD_NODENAME exec "$standfast" "\$@"
+STANDFAST_LAB_NODE=\$SLURMD_NODENAME exec "$standfast" "\$@"
 SH
 cat >"$dir/bin/on-node" <<'SH'
 #!/bin/sh
-STANDFAST_NODE=$SLURMD_NODENAME exec "$@"
+STANDFAST_LAB_NODE=$SLURMD_NODENAME exec "$@"
 SH
 chmod 755 "$dir"/bin/*
 dd if=/dev/urandom of="$dir/munge/key" bs=128 count=1 status=none
@@ -119,7 +119,7 @@ echo "slurm $(sinfo --version | cut -d' ' -f2), nodes: $nodes"
 cd "$dir/job"
 export PATH=$dir/bin:$PATH
 # A node's own places.
-export STANDFAST_AGENT_DIR=$dir/agent
+export STANDFAST_LAB_AGENT_DIR=$dir/agent
 # Open MPI takes nodes of one host name for one node and crashes in its shared memory.
 export OMPI_MCA_pml=ob1 OMPI_MCA_btl=tcp,self OMPI_MCA_btl_tcp_if_include=lo
 export OMPI_MCA_mpi_yield_when_idle=1

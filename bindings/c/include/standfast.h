@@ -27,7 +27,7 @@
  *
  * Signals. No function may be called from a signal handler. With the setting signal = USR1 (or
  * another one) the library counts that signal, calls the handler that was there before, and takes
- * the checkpoint at the next sf_point. With track = mprotect it handles SIGSEGV. Otherwise it
+ * the checkpoint at the next sf_point. With lab.track = mprotect it handles SIGSEGV. Otherwise it
  * installs no handlers.
  *
  * Fork. A forked child must not use the jobs of its parent (SF_INVALID); it may open others. While
@@ -746,7 +746,7 @@ SF_API SF_CHECKED int sf_checkpoint(struct sf_job *job, uint64_t version, uint64
 
 /**
  * Takes a checkpoint if one is due or asked for. One is due by the setting `interval`: a fixed time,
- * or `auto`, which weighs what checkpoints cost against `mtti`, the expected time between failures.
+ * or `auto`, which weighs what checkpoints cost against the expected time between failures.
  * One is asked for when the setting `signal` names a signal and it has come since the last
  * checkpoint, in a job of several ranks to any of them. To be called wherever the state is
  * consistent, such as once per step; cheap when none is wanted.

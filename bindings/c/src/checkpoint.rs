@@ -156,7 +156,7 @@ pub unsafe extern "C" fn sf_checkpoint(
 }
 
 /// Takes a checkpoint if one is due or asked for. One is due by the setting `interval`: a fixed time,
-/// or `auto`, which weighs what checkpoints cost against `mtti`, the expected time between failures.
+/// or `auto`, which weighs what checkpoints cost against the expected time between failures.
 /// One is asked for when the setting `signal` names a signal and it has come since the last
 /// checkpoint, in a job of several ranks to any of them. To be called wherever the state is
 /// consistent, such as once per step; cheap when none is wanted.

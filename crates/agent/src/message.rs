@@ -61,7 +61,7 @@ pub struct Begin {
     pub codec: String,
     /// Whether a GPU shall compress them, where there is one.
     pub gpu: bool,
-    /// What is done before, as the setting `filter`.
+    /// What is done before, as the setting `lab.filter`.
     pub filter: String,
     /// Checkpoints kept; 0: all.
     pub keep: u32,
@@ -76,7 +76,7 @@ pub struct Begin {
     pub manner: Manner,
 }
 
-/// How checkpoints are drained, as the settings `drain_*` say it.
+/// How checkpoints are drained, as the settings say it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manner {
     /// How blocks are compressed.

@@ -126,12 +126,11 @@ impl From<standfast_agent::Error> for Failure {
     fn from(error: standfast_agent::Error) -> Self {
         let failure = Failure::new(error.kind(), error.to_string());
         match error {
-            standfast_agent::Error::None { .. } => {
-                failure.advise("start one with `standfast agent start`, or let the first rank do it: write = wag-dbi")
-            }
-            standfast_agent::Error::Refused { kind: Kind::Busy, .. } => {
-                failure.advise("let the job end first, or use --now: its ranks go on without the agent")
-            }
+            standfast_agent::Error::None { .. } => failure.advise(
+                "start one with `standfast agent start`, or let the first rank do it: agent = on",
+            ),
+            standfast_agent::Error::Refused { kind: Kind::Busy, .. } => failure
+                .advise("let the job end first, or use --now: its ranks go on without the agent"),
             _ => failure,
         }
     }

@@ -251,7 +251,7 @@ pub(crate) const PAGES: &[Page] = &[
             ("standfast --json agent status", "the same for programs"),
             ("standfast agent stop", "when no job uses it; --now in any case"),
         ],
-        next: "jobs use it with write = wag-dbi; docs/AGENT.md tells what it does and what survives",
+        next: "jobs use it with agent = on; docs/AGENT.md tells what it does and what survives",
         json: &[
             (
                 "agent",
@@ -276,7 +276,7 @@ pub(crate) const PAGES: &[Page] = &[
             ("STANDFAST_CODEC=zstd:3 standfast config", "try a setting"),
         ],
         next: "settings come from standfast.toml, then STANDFAST_* variables, then the program's call",
-        json: &[("setting", "name, value, origin, default, help")],
+        json: &[("setting", "name, value, origin, default, values, help")],
     },
     Page {
         command: "bench",

@@ -54,7 +54,7 @@ fn open(path: &Path) -> DirStore {
 }
 
 fn job(dir: &Path) -> Job {
-    let settings = [("store", dir.to_str().unwrap()), ("job", "job"), ("keep", "0")];
+    let settings = [("store", dir.to_str().unwrap()), ("job", "job"), ("keep", "all")];
     Job::open(&settings).unwrap()
 }
 
@@ -335,10 +335,10 @@ fn uneven(dir: &Path) -> Arc<dyn Store> {
     let settings = [
         ("store", dir.to_str().unwrap()),
         ("job", "job"),
-        ("keep", "0"),
+        ("keep", "all"),
         ("codec", "none"),
-        ("block", "64KiB"),
-        ("segment", "64KiB"),
+        ("lab.block", "64KiB"),
+        ("lab.segment", "64KiB"),
     ];
     let job = Job::open(&settings).unwrap();
     let mut state = vec![0u64; WORDS];

@@ -64,7 +64,7 @@ fn main() -> Result<()> {
 
 fn open(dir: &Path, job: &str) -> Result<Job> {
     let store = dir.to_str().ok_or("a directory that is no text")?;
-    Ok(Job::open(&[("store", store), ("job", job), ("device_staging", "2GiB")])?)
+    Ok(Job::open(&[("store", store), ("job", job), ("lab.device_staging", "2GiB")])?)
 }
 
 fn whole(gpu: &Gpu, stream: &Stream, dir: &Path, bytes: usize) -> Result<()> {
@@ -126,7 +126,7 @@ fn ranks(comm: &standfast_comm::Threads, dir: &Path, bytes: usize) -> Result<()>
     let memory = field(&gpu, &stream, bytes)?;
     let store = dir.to_str().ok_or("a directory that is no text")?;
     let settings =
-        [("store", store), ("job", "ranks"), ("mode", "all"), ("device_staging", "2GiB")];
+        [("store", store), ("job", "ranks"), ("lab.mode", "all"), ("lab.device_staging", "2GiB")];
     let settings = settings.map(|(name, text)| (name.to_owned(), text.to_owned()));
     let job = Job::open_comm(standfast::config::Loaded::load(&settings)?, comm)?;
     // SAFETY: the memory outlives the job, and nothing is queued during its calls.

@@ -16,7 +16,7 @@ use standfast_reduce::PageHasher;
 use standfast_store::{LockGuard, Store};
 use standfast_write::Pipeline;
 
-use crate::config::{Config, Loaded, Origin, Write, key};
+use crate::config::{Config, Loaded, Write};
 use crate::error::{Error, Phase, Result, Stop};
 use crate::identity;
 use crate::location;
@@ -90,7 +90,7 @@ fn begin(
     member: Member,
 ) -> Result<(Link, Token)> {
     let config = &loaded.config;
-    let unsuited = |why: &str| Error::Config(format!("write = wag-dbi: {why}"));
+    let unsuited = |why: &str| Error::Config(format!("agent = on: {why}"));
     let lock = lock.and_then(LockGuard::file).map(AsFd::as_fd);
     let (Some(lock), Some(path)) = (lock, path_of(store)) else {
         return Err(unsuited("the agent writes only to stores in directories"));
@@ -100,19 +100,14 @@ fn begin(
     standfast_agent::flush(&place, &path, Some(FLUSH_MAX))?;
     standfast_agent::start(&place, &config.agent_command, config.agent_idle.0)?;
     let token = Token(identity::bytes()?);
-    // What nobody has chosen counts for each rank, as it does where ranks write by themselves.
-    let pool_bytes = match loaded.origin("pool") {
-        Origin::Default => config.pool.0.saturating_mul(ranks.len() as u64),
-        _ => config.pool.0,
-    };
-    let show = |name| key(name).map(|key| (key.show)(config)).unwrap_or_default();
     let begin = Begin {
         token,
         node: location::node(config),
         store: path,
         job: header.id,
-        io: show("io"),
+        io: config.io_word().into(),
         io_threads: config.io_threads as u32,
+        pool_bytes: loaded.agent_pool_bytes(ranks.len()),
         ranks,
         job_ranks,
         hash: config.hash,
@@ -121,14 +116,13 @@ fn begin(
             Pipeline::Gpu => config.page.0.max(standfast_gpu::broker::BLOCK_BYTES as u64) as u32,
             _ => config.block.0 as u32,
         },
-        pool_bytes,
         threads: config.threads() as u32,
         codec: match config.pipeline {
             Pipeline::None => "none".into(),
-            Pipeline::Pipelined | Pipeline::Serial | Pipeline::Gpu => show("codec"),
+            Pipeline::Pipelined | Pipeline::Serial | Pipeline::Gpu => config.codec.to_string(),
         },
         gpu: config.pipeline == Pipeline::Gpu,
-        filter: show("filter"),
+        filter: config.filter.to_string(),
         keep: config.keep,
         global: match config.global.is_empty() {
             true => String::new(),
@@ -137,12 +131,12 @@ fn begin(
         keep_global: config.keep_global,
         keep_every: config.keep_every,
         manner: Manner {
-            codec: show("drain_codec"),
+            codec: config.drain_codec.to_string(),
             rate: config.drain_rate.0,
             every: config.drain_every,
             nice: config.drain_nice,
-            ionice: show("drain_ionice"),
-            cpus: show("drain_cpus"),
+            ionice: config.drain_ionice.to_string(),
+            cpus: config.drain_cpus.to_string(),
         },
     };
     Ok((Link::begin(&place, begin, lock, member)?, token))

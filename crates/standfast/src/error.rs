@@ -64,7 +64,7 @@ pub enum Error {
     },
     /// The local store may not take what a checkpoint may need, and nothing in it can go.
     #[error(
-        "no room in the local store: it may take {}, holds {} that cannot be freed now, and a checkpoint may need {}; raise local_bytes, or let when_full = wait wait for a drain", crate::human_bytes(*.bound), crate::human_bytes(*.used), crate::human_bytes(*.need)
+        "local store full (limit {}): {} of it cannot be freed now, and a checkpoint may need {}; raise the size in keep", crate::human_bytes(*.bound), crate::human_bytes(*.used), crate::human_bytes(*.need)
     )]
     NoRoom {
         /// What it may take, in bytes.

@@ -1,6 +1,6 @@
 //! When the next checkpoint is due: never, after a fixed time, or after the time that costs least.
 //!
-//! Data: the settings `interval` and `mtti`, the caller's clock, the time that each checkpoint
+//! Data: the setting `interval`, the caller's clock, the time that each checkpoint
 //! held the program up and what drains have told -> [`Pace::is_due`] -> `point`.
 //!
 //! Why the clock is passed to [`Pace`]: hours are tested in microseconds.
@@ -121,14 +121,18 @@ impl Job {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::{Lab, Machine, Settings, resolve};
     use proptest::prelude::*;
     use standfast_format::Arrival;
 
-    fn pace(interval: &str, mtti: &str) -> Pace {
-        let mut config = Config::default();
-        config.set("interval", interval).unwrap();
-        config.set("mtti", mtti).unwrap();
-        Pace::new(&config)
+    fn pace_with(words: &[(&str, &str)]) -> Pace {
+        let mut settings = Settings::default();
+        words.iter().for_each(|(name, text)| settings.set(name, text).unwrap());
+        Pace::new(&resolve(&settings, &Lab::default(), Machine { ranks: 1 }).unwrap())
+    }
+
+    fn pace(interval: &str) -> Pace {
+        pace_with(&[("interval", interval)])
     }
 
     fn seconds(count: f64) -> Duration {
@@ -137,7 +141,7 @@ mod tests {
 
     /// The interval after a checkpoint that held the program up so long.
     fn auto_after(mtti: &str, blocked: f64) -> f64 {
-        let mut pace = pace("auto", mtti);
+        let mut pace = pace(&format!("auto:{mtti}"));
         pace.taken(Version(1), seconds(100.0), seconds(100.0 + blocked));
         assert_eq!(pace.waits_for(), Some(Version(1)));
         pace.due_s - (100.0 + blocked)
@@ -145,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_fixed_interval_counts_from_the_end_of_the_last_checkpoint() {
-        let mut pace = pace("10min", "24h");
+        let mut pace = pace("10min");
         assert!(!pace.is_due(seconds(599.9)) && pace.is_due(seconds(600.0)));
         pace.taken(Version(1), seconds(700.0), seconds(730.0));
         assert!(!pace.is_due(seconds(730.0 + 599.9)) && pace.is_due(seconds(730.0 + 600.0)));
@@ -161,7 +165,7 @@ mod tests {
         // Young's rule of thumb, sqrt(2 x cost x MTTI), is near.
         let thumb = (2.0f64 * 4.0 * 86_400.0).sqrt();
         assert!((auto_after("24h", 4.0) / thumb - 1.0).abs() < 0.05);
-        assert!(pace("auto", "24h").due_s < 3600.0, "the first comes early");
+        assert!(pace("auto").due_s < 3600.0, "the first comes early");
     }
 
     #[test]
@@ -182,10 +186,7 @@ mod tests {
             drains
         };
         let after = |told: &[&[u64]], ring: &str| {
-            let mut config = Config::default();
-            config.set("interval", "auto").unwrap();
-            config.set("ring", ring).unwrap();
-            let mut pace = Pace::new(&config);
+            let mut pace = pace_with(&[("interval", "auto"), ("ring", ring)]);
             told.iter().for_each(|seconds| pace.drained(&drains(seconds)));
             pace.taken(Version(1), seconds(100.0), seconds(104.0));
             pace.due_s - 104.0
@@ -199,7 +200,7 @@ mod tests {
 
     #[test]
     fn off_never_asks() {
-        let mut pace = pace("off", "1s");
+        let mut pace = pace("off");
         assert!(!pace.is_due(seconds(1e9)));
         pace.taken(Version(1), seconds(1e9), seconds(1e9 + 1.0));
         assert!(!pace.is_due(seconds(2e9)));

@@ -20,7 +20,7 @@ use crate::error::Result;
 use crate::job::Job;
 
 impl Job {
-    /// Whether a checkpoint is due by the settings `interval` and `mtti`, or asked for by the
+    /// Whether a checkpoint is due by the setting `interval`, or asked for by the
     /// `signal` or by `standfast run`. Cheap enough to ask in every step of a program.
     ///
     /// In a job of several ranks each answers for itself; [`Job::point`] asks all.

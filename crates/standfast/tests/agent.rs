@@ -45,13 +45,13 @@ impl World {
         let text = |path: &Path| path.to_str().unwrap().to_owned();
         let mut settings = vec![
             ("store".to_owned(), text(&self.dir.path().join("store"))),
-            ("agent_dir".into(), text(self.place.dir())),
-            ("agent_command".into(), "/no/such/command".into()),
-            ("write".into(), "wag-dbi".into()),
-            ("pool".into(), "1MiB".into()),
+            ("lab.agent_dir".into(), text(self.place.dir())),
+            ("lab.agent_command".into(), "/no/such/command".into()),
+            ("lab.write".into(), "wag-dbi".into()),
+            ("lab.pool".into(), "1MiB".into()),
         ];
         settings.extend(more.iter().map(|(name, value)| ((*name).into(), (*value).into())));
-        Loaded::load(&settings).unwrap()
+        Loaded::load(&standfast_testkit::last_of_each(settings)).unwrap()
     }
 }
 
@@ -114,7 +114,7 @@ fn life(job: &Job, rank: usize, first: u64, steps: u64) {
 fn what_goes_through_the_agent_comes_back() {
     for mode in ["full", "incremental", "local", "all"] {
         let world = World::new();
-        let settings = || world.settings(&[("mode", mode), ("keep", "3"), ("codec", "lz4")]);
+        let settings = || world.settings(&[("lab.mode", mode), ("keep", "3"), ("codec", "lz4")]);
         let job = Job::open_loaded(settings()).unwrap();
         life(&job, 0, 1, 5);
         let status = world.status();
@@ -123,7 +123,8 @@ fn what_goes_through_the_agent_comes_back() {
         job.close().unwrap();
         assert!(world.status().sessions.is_empty(), "a closed job leaves nothing behind");
         // Another life goes on from there, by itself: the store is one as any other.
-        let job = Job::open_loaded(world.settings(&[("write", "pool"), ("mode", mode)])).unwrap();
+        let job =
+            Job::open_loaded(world.settings(&[("lab.write", "pool"), ("lab.mode", mode)])).unwrap();
         life(&job, 0, 6, 2);
     }
 }
@@ -132,14 +133,14 @@ fn what_goes_through_the_agent_comes_back() {
 fn ranks_share_pool_and_segments() {
     for (mode, more) in [
         ("all", &[][..]),
-        ("full", &[("pool", "512KiB")]),
-        ("collective", &[("segment", "256KiB")]),
-        ("all", &[("segment", "128KiB"), ("codec", "none"), ("strategy", "topk")]),
-        ("local", &[("pool", "16MiB"), ("codec", "none")]),
+        ("full", &[("lab.pool", "512KiB")]),
+        ("collective", &[("lab.segment", "256KiB")]),
+        ("all", &[("lab.segment", "128KiB"), ("codec", "none"), ("lab.strategy", "topk")]),
+        ("local", &[("lab.pool", "16MiB"), ("codec", "none")]),
     ] {
         let world = World::new();
         let more: Vec<(&str, &str)> =
-            [("mode", mode), ("keep", "2")].iter().chain(more).copied().collect();
+            [("lab.mode", mode), ("keep", "2")].iter().chain(more).copied().collect();
         for first in [1, 4] {
             run_threads(5, |comm| {
                 let job = Job::open_comm(world.settings(&more), &comm).unwrap();
@@ -163,7 +164,7 @@ fn ranks_share_pool_and_segments() {
 fn a_tiny_pool_makes_ranks_wait_and_all_of_them_get_on() {
     let world = World::new();
     run_threads(6, |comm| {
-        let tiny = [("pool", "64KiB"), ("block", "16KiB"), ("mode", "full")];
+        let tiny = [("lab.pool", "64KiB"), ("lab.block", "16KiB"), ("lab.mode", "full")];
         let job = Job::open_comm(world.settings(&tiny), &comm).unwrap();
         life(&job, comm.rank(), 1, 2);
         if comm.rank() == 0 {
@@ -181,7 +182,7 @@ fn an_agent_that_ends_costs_nothing_and_ranks_go_on() {
     let (world_ref, barrier) = (std::sync::Mutex::new(&mut world), std::sync::Barrier::new(3));
     run_threads(3, |comm| {
         let rank = comm.rank();
-        let settings = world_ref.lock().unwrap().settings(&[("keep", "0")]);
+        let settings = world_ref.lock().unwrap().settings(&[("keep", "all")]);
         let job = Job::open_comm(settings, &comm).unwrap();
         let memory = job.alloc::<u64>("memory", WORDS).unwrap();
         for step in 1..=3 {
@@ -249,7 +250,7 @@ fn jobs_do_not_disturb_each_other() {
 fn a_dropped_job_is_finished_before_the_next_one_begins() {
     let world = World::new();
     for step in 1..=4 {
-        let job = Job::open_loaded(world.settings(&[("keep", "0"), ("capture", "cow")])).unwrap();
+        let job = Job::open_loaded(world.settings(&[("keep", "all"), ("capture", "cow")])).unwrap();
         let memory = job.alloc::<u64>("memory", WORDS).unwrap();
         if step > 1 {
             assert_eq!(job.restart(None).unwrap().version, Version(step - 1));

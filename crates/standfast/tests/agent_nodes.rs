@@ -61,16 +61,16 @@ impl World {
         let (store, agent_dir) = (text("store/{node}"), text("agent"));
         let mut settings = vec![
             ("store", store.as_str()),
-            ("node", &node),
-            ("agent_dir", &agent_dir),
-            ("agent_command", "/no/such/command"),
-            ("write", "wag-dbi"),
-            ("pool", "1MiB"),
+            ("lab.node", &node),
+            ("lab.agent_dir", &agent_dir),
+            ("lab.agent_command", "/no/such/command"),
+            ("lab.write", "wag-dbi"),
+            ("lab.pool", "1MiB"),
             ("keep", "3"),
         ];
         settings.extend(&self.more);
         let own = |(name, text): (&str, &str)| (name.to_owned(), text.to_owned());
-        let settings: Vec<_> = settings.into_iter().map(own).collect();
+        let settings = standfast_testkit::last_of_each(settings.into_iter().map(own));
         Job::open_comm(Loaded::load(&settings).unwrap(), comm).unwrap()
     }
 
@@ -136,8 +136,9 @@ fn each_node_writes_through_its_agent_and_the_ring_follows() {
         (all[2], "cow", "all"),
         (all[0], "cow", "local"),
     ] {
-        let world = World::new(node_of).with("mode", mode).with("capture", capture);
-        let world = world.with("ring", "auto").with("ring_group", "2").with("segment", "512KiB");
+        let world = World::new(node_of).with("lab.mode", mode).with("capture", capture);
+        let world =
+            world.with("ring", "auto").with("lab.ring_group", "2").with("lab.segment", "512KiB");
         for first in [1, 5] {
             run_threads(node_of.len(), |comm| {
                 let (job, rank) = (world.open(&comm), comm.rank());
@@ -217,7 +218,7 @@ impl Comm for Funneled {
 
 #[test]
 fn what_all_nodes_have_pledged_the_next_opening_commits() {
-    let world = World::new(&[0, 0, 1, 1, 2]).with("mode", "all").with("strategy", "topk");
+    let world = World::new(&[0, 0, 1, 1, 2]).with("lab.mode", "all").with("lab.strategy", "topk");
     for newest in [2, 4, 6] {
         run_threads(5, |comm| {
             let (rank, comm) = (comm.rank(), Funneled(comm.duplicate().unwrap()));
@@ -249,7 +250,7 @@ fn what_all_nodes_have_pledged_the_next_opening_commits() {
 
 #[test]
 fn what_a_node_has_not_pledged_is_void() {
-    let world = World::new(&[0, 1]).with("mode", "all");
+    let world = World::new(&[0, 1]).with("lab.mode", "all");
     run_threads(2, |comm| {
         let (rank, comm) = (comm.rank(), Funneled(comm.duplicate().unwrap()));
         let job = world.open(&comm);
@@ -270,7 +271,7 @@ fn what_a_node_has_not_pledged_is_void() {
 
 #[test]
 fn a_node_that_loses_its_agent_makes_all_ranks_write_by_themselves() {
-    let world = World::new(&[0, 0, 1]).with("mode", "all").with("keep", "0");
+    let world = World::new(&[0, 0, 1]).with("lab.mode", "all").with("keep", "all");
     let barrier = std::sync::Barrier::new(3);
     run_threads(3, |comm| {
         let (job, rank) = (world.open(&comm), comm.rank());

@@ -4,7 +4,8 @@ use standfast::{Error, Job, Kind, Level, Version};
 
 fn open(dir: &std::path::Path, capture: &str) -> Job {
     let store = dir.to_str().unwrap();
-    Job::open(&[("store", store), ("job", "test"), ("capture", capture), ("pool", "4MiB")]).unwrap()
+    Job::open(&[("store", store), ("job", "test"), ("capture", capture), ("lab.pool", "4MiB")])
+        .unwrap()
 }
 
 fn durable(job: &Job) -> Version {

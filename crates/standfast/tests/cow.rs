@@ -13,11 +13,11 @@ fn open(dir: &std::path::Path, settings: &[(&str, &str)]) -> Job {
         ("store", dir.to_str().unwrap()),
         ("job", "test"),
         ("capture", "cow"),
-        ("cow_pool", "1MiB"),
-        ("pool", "4MiB"),
+        ("lab.cow_pool", "1MiB"),
+        ("lab.pool", "4MiB"),
     ];
     all.extend_from_slice(settings);
-    Job::open(&all).unwrap()
+    Job::open(&standfast_testkit::last_of_each(all)).unwrap()
 }
 
 fn next(state: &mut u64) -> u64 {
@@ -83,8 +83,8 @@ fn every_checkpoint_is_the_state_at_its_call() {
     let cases: [(usize, &[(&str, &str)]); 4] = [
         (WORDS, &[]),
         (20 * 512, &[]),
-        (WORDS, &[("track", "hash"), ("page", "16KiB")]),
-        (WORDS / 64, &[("mode", "incremental"), ("track", "uffd")]),
+        (WORDS, &[("lab.track", "hash"), ("lab.page", "16KiB")]),
+        (WORDS / 64, &[("lab.mode", "incremental"), ("lab.track", "uffd")]),
     ];
     for (area, settings) in cases {
         let dir = tempfile::tempdir().unwrap();

@@ -16,9 +16,11 @@ const PAGE_WORDS: usize = 512;
 type Settings = [(&'static str, &'static str)];
 
 fn loaded(settings: &Settings) -> Loaded {
-    let base = [("job", "ranks"), ("capture", "cow"), ("cow_pool", "1MiB"), ("pool", "4MiB")];
+    let base =
+        [("job", "ranks"), ("capture", "cow"), ("lab.cow_pool", "1MiB"), ("lab.pool", "4MiB")];
     let own = |(name, text): (&str, &str)| (name.to_owned(), text.to_owned());
-    let all: Vec<_> = base.into_iter().chain(settings.iter().copied()).map(own).collect();
+    let all =
+        standfast_testkit::last_of_each(base.into_iter().chain(settings.iter().copied()).map(own));
     Loaded::load(&all).unwrap()
 }
 
@@ -93,9 +95,9 @@ fn every_checkpoint_is_the_state_of_all_ranks_at_the_call() {
     let cases: [(usize, usize, &Settings); 5] = [
         (2, WORDS, &[]),
         (3, 20 * PAGE_WORDS, &[]),
-        (2, WORDS, &[("strategy", "topk"), ("mode", "collective"), ("track", "hash")]),
-        (3, WORDS / 8, &[("page", "16KiB")]),
-        (2, WORDS / 8, &[("mode", "local")]),
+        (2, WORDS, &[("lab.strategy", "topk"), ("lab.mode", "collective"), ("lab.track", "hash")]),
+        (3, WORDS / 8, &[("lab.page", "16KiB")]),
+        (2, WORDS / 8, &[("lab.mode", "local")]),
     ];
     for (size, area, settings) in cases {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
@@ -123,7 +125,7 @@ fn every_checkpoint_is_the_state_of_all_ranks_at_the_call() {
 fn pages_are_stored_once_for_all_ranks() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let new_pages = run_threads(3, |comm| {
-        let settings = loaded(&[("cow_pool", "64MiB")]);
+        let settings = loaded(&[("lab.cow_pool", "64MiB")]);
         let job = Job::open_store_comm(settings, Arc::clone(&store), &comm).unwrap();
         let field = Field::new(comm.rank());
         field.protect(&job);
@@ -235,7 +237,7 @@ fn ranks_whose_threads_may_not_talk_stop_only_to_share() {
             let rank = comm.rank();
             let (lock, concurrency) = (Arc::default(), Concurrency::CallerOnly);
             let comm = OneLock { comm: Box::new(comm), lock, concurrency };
-            let settings = loaded(&[("mode", mode)]);
+            let settings = loaded(&[("lab.mode", mode)]);
             let job = Job::open_store_comm(settings, Arc::clone(&store), &comm).unwrap();
             let field = Field::new(rank);
             field.protect(&job);
@@ -267,7 +269,7 @@ fn a_rank_that_fails_behind_its_program_fails_the_checkpoint_of_all() {
                 let rank = comm.rank();
                 let comm = OneLock { comm: Box::new(comm), lock: Arc::default(), concurrency };
                 let faults = FaultyStore::new(Arc::clone(&store));
-                let settings = loaded(&[("mode", mode)]);
+                let settings = loaded(&[("lab.mode", mode)]);
                 let job = Job::open_store_comm(settings, Arc::new(faults.clone()), &comm).unwrap();
                 let field = Field::new(rank);
                 field.protect(&job);

@@ -4,9 +4,9 @@ use standfast::config::Loaded;
 use standfast::{Error, Job, Kind, Level, Progress, Version};
 
 fn open(dir: &std::path::Path, settings: &[(&str, &str)]) -> Job {
-    let mut all = vec![("store", dir.to_str().unwrap()), ("job", "test"), ("pool", "4MiB")];
+    let mut all = vec![("store", dir.to_str().unwrap()), ("job", "test"), ("lab.pool", "4MiB")];
     all.extend_from_slice(settings);
-    Job::open(&all).unwrap()
+    Job::open(&standfast_testkit::last_of_each(all)).unwrap()
 }
 
 /// Different for every seed and place, and not compressible.
@@ -32,14 +32,19 @@ fn durable(job: &Job) -> Version {
 fn every_setting_brings_the_same_bytes_back() {
     let settings: [&[(&str, &str)]; 9] = [
         &[],
-        &[("codec", "none"), ("hash", "blake3")],
-        &[("codec", "zstd:3"), ("filter", "shuffle8"), ("hash", "sha1")],
-        &[("codec", "deflate:1"), ("filter", "shuffle4")],
-        &[("mode", "full")],
-        &[("mode", "local"), ("threads", "1")],
-        &[("page", "64KiB"), ("block", "64KiB"), ("segment", "256KiB")],
-        &[("page", "1KiB"), ("block", "1KiB"), ("segment", "16KiB"), ("io", "buffered")],
-        &[("segment", "1MiB"), ("threads", "4")],
+        &[("codec", "none"), ("lab.hash", "blake3")],
+        &[("codec", "zstd:3"), ("lab.filter", "shuffle8"), ("lab.hash", "sha1")],
+        &[("codec", "deflate:1"), ("lab.filter", "shuffle4")],
+        &[("lab.mode", "full")],
+        &[("lab.mode", "local"), ("lab.threads", "1")],
+        &[("lab.page", "64KiB"), ("lab.block", "64KiB"), ("lab.segment", "256KiB")],
+        &[
+            ("lab.page", "1KiB"),
+            ("lab.block", "1KiB"),
+            ("lab.segment", "16KiB"),
+            ("lab.io", "buffered"),
+        ],
+        &[("lab.segment", "1MiB"), ("lab.threads", "4")],
     ];
     for settings in settings {
         let dir = tempfile::tempdir().unwrap();
@@ -244,7 +249,7 @@ fn two_jobs_on_one_store_are_told_apart() {
 fn memory_written_during_capture_is_never_committed() {
     use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
     let dir = tempfile::tempdir().unwrap();
-    let job = open(dir.path(), &[("codec", "none"), ("pool", "512KiB"), ("block", "4KiB")]);
+    let job = open(dir.path(), &[("codec", "none"), ("lab.pool", "512KiB"), ("lab.block", "4KiB")]);
     let field: Vec<AtomicU64> = noise(1, 512 * 4000).into_iter().map(AtomicU64::new).collect();
     // SAFETY: the memory outlives the job. Another thread writes to it, against the rule: what is
     // tested is that this is found and not committed.
@@ -284,7 +289,7 @@ fn configuration_errors_come_before_any_file() {
     let error = Job::open(&settings).err().expect("no such codec");
     assert_eq!(error.kind(), Kind::Invalid);
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
-    assert!(Loaded::load(&[("pool".into(), "1KiB".into())]).is_err());
+    assert!(Loaded::load(&[("lab.pool".into(), "1KiB".into())]).is_err());
 }
 
 #[test]
@@ -292,7 +297,7 @@ fn a_restarted_program_stores_only_what_changed_since() {
     let dir = tempfile::tempdir().unwrap();
     // The catalog's least bound holds 512 Ki hashes: more pages than that have been stored, so
     // the first segment is no longer in it when the program comes back.
-    let settings = [("codec", "none"), ("page", "1KiB"), ("block", "64KiB"), ("keep", "3")];
+    let settings = [("codec", "none"), ("lab.page", "1KiB"), ("lab.block", "64KiB"), ("keep", "3")];
     let words = 128 * 300_000;
     let first: Vec<u64> = noise(3, words);
     let changed = 128 * 80_000;

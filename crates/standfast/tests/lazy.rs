@@ -9,9 +9,10 @@ const WORDS: usize = 6 << 20;
 
 fn open(dir: &std::path::Path, settings: &[(&str, &str)]) -> Job {
     let store = dir.to_str().unwrap();
-    let mut all = vec![("store", store), ("job", "test"), ("restart", "lazy"), ("pool", "4MiB")];
+    let mut all =
+        vec![("store", store), ("job", "test"), ("restart", "lazy"), ("lab.pool", "4MiB")];
     all.extend_from_slice(settings);
-    Job::open(&all).unwrap()
+    Job::open(&standfast_testkit::last_of_each(all)).unwrap()
 }
 
 /// Noise with a stretch of zeros.
@@ -34,7 +35,9 @@ fn write(job: &Job) -> Version {
 
 #[test]
 fn pages_touched_by_several_threads_are_what_they_were() {
-    for settings in [&[][..], &[("page", "64KiB")], &[("page", "1KiB"), ("block", "64KiB")]] {
+    for settings in
+        [&[][..], &[("lab.page", "64KiB")], &[("lab.page", "1KiB"), ("lab.block", "64KiB")]]
+    {
         let dir = tempfile::tempdir().unwrap();
         let job = open(dir.path(), settings);
         write(&job);

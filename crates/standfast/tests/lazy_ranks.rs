@@ -11,7 +11,8 @@ use standfast_testkit::{Fault, FaultyStore};
 const WORDS: usize = 1 << 18;
 
 fn loaded(restart: &str) -> Loaded {
-    let all = [("job", "ranks"), ("restart", restart), ("pool", "4MiB"), ("segment", "1MiB")];
+    let all =
+        [("job", "ranks"), ("restart", restart), ("lab.pool", "4MiB"), ("lab.segment", "1MiB")];
     Loaded::load(&all.map(|(name, text)| (name.to_owned(), text.to_owned()))).unwrap()
 }
 

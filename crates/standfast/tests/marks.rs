@@ -182,7 +182,8 @@ fn all_ranks_are_careful_with_what_one_node_has_marked() {
         run_threads(2, |comm| {
             let rank = comm.rank();
             let store = Arc::clone(&stores[rank]);
-            let all = [("job", "ranks"), ("restart", "lazy"), ("keep", "0"), ("mode", "local")];
+            let all =
+                [("job", "ranks"), ("restart", "lazy"), ("keep", "all"), ("lab.mode", "local")];
             let all = all.map(|(name, text)| (name.to_owned(), text.to_owned()));
             let job = Job::open_store_comm(Loaded::load(&all).unwrap(), Arc::clone(&store), &comm)
                 .unwrap();

@@ -18,7 +18,12 @@ fn a_rank_opens_its_own_segments_once() {
         run_threads(size, |comm| {
             let rank = comm.rank();
             let counted = FaultyStore::new(Arc::clone(&store));
-            let all = [("job", "reads"), ("segment", "1MiB"), ("pool", "4MiB"), ("codec", "none")];
+            let all = [
+                ("job", "reads"),
+                ("lab.segment", "1MiB"),
+                ("lab.pool", "4MiB"),
+                ("codec", "none"),
+            ];
             let all = all.map(|(name, text)| (name.to_owned(), text.to_owned()));
             let loaded = Loaded::load(&all).unwrap();
             let job = Job::open_store_comm(loaded, Arc::new(counted.clone()), &comm).unwrap();

@@ -61,7 +61,7 @@ struct World {
 impl World {
     fn new(node_of: &[usize], apart: bool) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let settings = vec![("strategy", "topk".into()), ("keep", "0".into())];
+        let settings = vec![("lab.strategy", "topk".into()), ("keep", "all".into())];
         Self { dir, node_of: node_of.to_vec(), apart, agents: Vec::new(), settings }
     }
 
@@ -78,9 +78,9 @@ impl World {
             let daemon = Daemon::bind(&place, Duration::from_secs(600)).unwrap().unwrap();
             self.agents.push((place, std::thread::spawn(move || daemon.run())));
         }
-        self.with("write", "wag-dbi")
-            .with("agent_dir", agent.to_str().unwrap())
-            .with("agent_command", "/no/such/command")
+        self.with("lab.write", "wag-dbi")
+            .with("lab.agent_dir", agent.to_str().unwrap())
+            .with("lab.agent_command", "/no/such/command")
     }
 
     fn ranks(&self) -> usize {
@@ -96,10 +96,10 @@ impl World {
     fn open(&self, comm: &dyn Comm) -> Job {
         let store = self.dir.path().join(if self.apart { "store/{node}" } else { "store" });
         let node = format!("n{}", self.node_of[comm.rank()]);
-        let base = [("store", store.to_str().unwrap()), ("node", &node), ("page", "4KiB")];
+        let base = [("store", store.to_str().unwrap()), ("lab.node", &node), ("lab.page", "4KiB")];
         let own = |(name, text): (&str, &str)| (name.to_owned(), text.to_owned());
         let more = self.settings.iter().map(|(name, text)| (*name, text.as_str()));
-        let settings: Vec<_> = base.into_iter().chain(more).map(own).collect();
+        let settings = standfast_testkit::last_of_each(base.into_iter().chain(more).map(own));
         Job::open_comm(Loaded::load(&settings).unwrap(), comm).unwrap()
     }
 
@@ -208,7 +208,7 @@ fn references_are_those_of_the_memory_of_all_ranks() {
     for size in [2, 3, 5] {
         life(&World::new(&vec![0; size], false));
     }
-    life(&World::new(&[0; 7], false).with("capture", "cow").with("segment", "128KiB"));
+    life(&World::new(&[0; 7], false).with("capture", "cow").with("lab.segment", "128KiB"));
 }
 
 #[test]
@@ -220,11 +220,11 @@ fn owners_are_ranks_also_where_an_agent_writes_for_all_of_them() {
 
 #[test]
 fn the_exact_strategy_writes_none() {
-    let world = World::new(&[0; 3], false).with("strategy", "exact");
+    let world = World::new(&[0; 3], false).with("lab.strategy", "exact");
     let images = world.run(1..=1).concat();
     assert!(images.iter().all(|image| image.references.is_none()));
     // Another strategy goes on with what it left.
-    let world = world.with("strategy", "topk");
+    let world = world.with("lab.strategy", "topk");
     let images = &world.run(2..=2)[0];
     for image in images {
         // As it is told by the segments that the runs lead to: each is of one rank.

@@ -20,10 +20,9 @@ impl Program {
         let settings = [
             ("store", dir.to_str().unwrap()),
             ("job", "room"),
-            ("keep", "0"),
+            ("keep", bound),
             ("codec", "none"),
-            ("local_bytes", bound),
-            ("when_full", when_full),
+            ("lab.when_full", when_full),
         ];
         let job = Job::open(&settings).unwrap();
         let state = job.alloc("state", WORDS).unwrap();
@@ -91,7 +90,7 @@ fn a_store_without_room_is_told_before_anything_is_touched() {
     let before = used(dir.path());
     let error = program.checkpoint(3).unwrap_err();
     assert_eq!(error.kind(), Kind::Full, "{error}");
-    assert!(error.to_string().contains("local_bytes"), "{error}");
+    assert!(error.to_string().contains("raise the size in keep"), "{error}");
     assert_eq!((used(dir.path()), program.versions()), (before, vec![2, 1]));
     drop(held);
     program.checkpoint(3).unwrap();

@@ -31,7 +31,7 @@ const NOTICE: Duration = Duration::from_secs(20);
 /// Lines of the job's own errors that are shown.
 const SAID_LINES: usize = 20;
 /// What starts a rank: it names its node and leaves its number for whoever kills the node.
-const RANK: &str = r#"export STANDFAST_NODE=$1; echo $$ >>"$2"; shift 2; exec "$@""#;
+const RANK: &str = r#"export STANDFAST_LAB_NODE=$1; echo $$ >>"$2"; shift 2; exec "$@""#;
 
 /// An event in the solver's life, as its first rank tells it.
 #[derive(Clone, Debug, PartialEq)]

@@ -146,16 +146,14 @@ impl<'a> World<'a> {
         vec![
             ("STANDFAST_STORE", text(self.dir.join("nodes/{node}"))),
             ("STANDFAST_JOB", JOB.into()),
-            ("STANDFAST_MODE", "all".into()),
             ("STANDFAST_CAPTURE", "cow".into()),
             ("STANDFAST_CODEC", "auto".into()),
-            ("STANDFAST_WRITE", "wag-dbi".into()),
-            ("STANDFAST_AGENT_DIR", text(self.dir.join("agent"))),
-            ("STANDFAST_AGENT_COMMAND", text(self.command.clone())),
+            ("STANDFAST_AGENT", text(self.dir.join("agent"))),
+            ("STANDFAST_LAB_AGENT_COMMAND", text(self.command.clone())),
             ("STANDFAST_RING", "auto".into()),
-            ("STANDFAST_RING_GROUP", "2".into()),
+            ("STANDFAST_LAB_RING_GROUP", "2".into()),
             ("STANDFAST_GLOBAL", self.global()),
-            ("STANDFAST_KEEP", "0".into()),
+            ("STANDFAST_KEEP", "all".into()),
         ]
     }
 

@@ -86,7 +86,7 @@ impl Worker {
             }
         }
         if self.cow {
-            command.env("STANDFAST_CAPTURE", "cow").env("STANDFAST_COW_POOL", "1MiB");
+            command.env("STANDFAST_CAPTURE", "cow").env("STANDFAST_LAB_COW_POOL", "1MiB");
         }
         let mut child = command.spawn().expect("the worker can be started");
         let out = BufReader::new(child.stdout.take().expect("it is piped"));

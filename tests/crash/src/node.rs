@@ -69,20 +69,20 @@ impl Jobs {
         };
         let settings = [
             ("store", text(&self.dir.join(store))),
-            ("node", node),
+            ("lab.node", node),
             ("ring", "auto".into()),
-            ("ring_group", "2".into()),
+            ("lab.ring_group", "2".into()),
             ("capture", self.capture.clone()),
-            ("global", if self.drains { text(&self.global()) } else { String::new() }),
-            ("agent_dir", text(&self.dir.join("agent"))),
-            ("agent_command", text(&self.command)),
-            ("agent_idle", "20s".into()),
-            ("write", write.into()),
+            ("global", if self.drains { text(&self.global()) } else { "off".into() }),
+            ("lab.agent_dir", text(&self.dir.join("agent"))),
+            ("lab.agent_command", text(&self.command)),
+            ("lab.agent_idle", "20s".into()),
+            ("lab.write", write.into()),
             ("keep", KEEP.to_string()),
-            ("pool", "512KiB".into()),
-            ("block", "32KiB".into()),
-            ("threads", "1".into()),
-            ("io_threads", "2".into()),
+            ("lab.pool", "512KiB".into()),
+            ("lab.block", "32KiB".into()),
+            ("lab.threads", "1".into()),
+            ("lab.io_threads", "2".into()),
         ];
         let settings: Vec<(String, String)> =
             settings.into_iter().map(|(name, value)| (name.into(), value)).collect();

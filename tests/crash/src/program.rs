@@ -44,12 +44,12 @@ impl Setup<'_> {
             ("store", self.dir),
             ("job", JOB),
             ("keep", &keep),
-            ("threads", &threads),
-            ("io_threads", &threads),
+            ("lab.threads", &threads),
+            ("lab.io_threads", &threads),
             // Small enough that a checkpoint has several segments.
-            ("segment", "512KiB"),
-            ("block", "64KiB"),
-            ("pool", "1MiB"),
+            ("lab.segment", "512KiB"),
+            ("lab.block", "64KiB"),
+            ("lab.pool", "1MiB"),
         ];
         Loaded::load(&settings.map(|(name, text)| (name.into(), text.into())))
     }

@@ -35,12 +35,12 @@ impl Nodes {
         let node = format!("n{rank}");
         let settings = [
             ("store", store.as_str()),
-            ("node", &node),
+            ("lab.node", &node),
             ("ring", "auto"),
-            ("ring_group", "2"),
+            ("lab.ring_group", "2"),
             ("keep", "2"),
-            ("threads", "1"),
-            ("io_threads", "1"),
+            ("lab.threads", "1"),
+            ("lab.io_threads", "1"),
         ];
         let settings: Vec<(String, String)> =
             settings.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();

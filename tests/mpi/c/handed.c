@@ -44,7 +44,7 @@ static void check_alone(const char *store)
     MPI_Errhandler before, after;
     sf_job *job;
     MPI_Comm_get_errhandler(MPI_COMM_SELF, &before);
-    snprintf(options, sizeof options, "job=rank%d; pool=4MiB; store=%s", rank, store);
+    snprintf(options, sizeof options, "job=rank%d; lab.pool=4MiB; store=%s", rank, store);
     OK(sf_init_comm_f(MPI_Comm_c2f(MPI_COMM_SELF), options, &job));
     OK(sf_protect_typed(job, "field", field, 1000, SF_F64));
     OK(sf_checkpoint(job, SF_NEXT, &version));

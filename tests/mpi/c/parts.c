@@ -70,7 +70,7 @@ static void work(MPI_Comm part, const char *mode, const char *store)
     uint32_t rank_there = 0, ranks_there = 0;
     sf_job *job;
     MPI_Comm_size(part, &ranks);
-    snprintf(options, sizeof options, "job=part%d; pool=4MiB; store=%s", rank % 2, store);
+    snprintf(options, sizeof options, "job=part%d; lab.pool=4MiB; store=%s", rank % 2, store);
     OK(sf_init_comm(part, options, &job));
     OK(sf_rank(job, &rank_there, &ranks_there));
     /* The keys were negative: the order is reversed. */

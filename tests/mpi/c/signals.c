@@ -45,7 +45,7 @@ int main(int argc, char **argv)
                     &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    snprintf(options, sizeof options, "job=asked; pool=4MiB; signal=USR1; store=%s", argv[1]);
+    snprintf(options, sizeof options, "job=asked; lab.pool=4MiB; signal=USR1; store=%s", argv[1]);
     OK(sf_init_comm(MPI_COMM_WORLD, options, &job));
     OK(sf_protect_typed(job, "field", field, COUNT, SF_F64));
     work(job, rank, size);

@@ -19,7 +19,7 @@ program grown
 
     call get_command_argument(1, mode)
     call get_command_argument(2, store)
-    call ok(sf_init("job=grown; pool=4MiB; signal=USR1; store=" // trim(store), job))
+    call ok(sf_init("job=grown; lab.pool=4MiB; signal=USR1; store=" // trim(store), job))
     if (mode == "write") then
         call write_all()
     else

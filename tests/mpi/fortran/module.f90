@@ -25,7 +25,7 @@ program module_test
 
     call get_command_argument(1, mode)
     call get_command_argument(2, store)
-    call expect(sf_init("job=fortran; pool=4MiB; store=" // trim(store), job), SF_OK)
+    call expect(sf_init("job=fortran; lab.pool=4MiB; store=" // trim(store), job), SF_OK)
     allocate(ids(100), weights(2, 3, 4))
     call protect_all()
     if (mode == "write") then

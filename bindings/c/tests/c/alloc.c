@@ -83,7 +83,7 @@ int main(int argc, char **argv)
 {
     (void)argc;
     char store[4096];
-    const char *settings[] = {"capture=stop", "capture=cow; cow_pool=1MiB"};
+    const char *settings[] = {"capture=stop", "capture=cow; lab.cow_pool=1MiB"};
     for (int at = 0; at < 2; at++) {
         snprintf(store, sizeof store, "%s-%d", argv[1], at);
         write_all(store, settings[at]);

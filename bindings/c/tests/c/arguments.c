@@ -14,8 +14,8 @@ static void settings(const char *store)
     CHECK(job == NULL);
     FAILS(sf_init("job", &job), SF_INVALID, "name=value");
     FAILS(sf_init("job=../x", &job), SF_INVALID, "job");
-    FAILS(sf_init("page=5KiB", &job), SF_INVALID, "page");
-    FAILS(sf_init("pool=1KiB", &job), SF_INVALID, "pool");
+    FAILS(sf_init("lab.page=5KiB", &job), SF_INVALID, "page");
+    FAILS(sf_init("memory=1KiB", &job), SF_INVALID, "memory");
     FAILS(sf_init("job=\xff", &job), SF_INVALID, "options");
     FAILS(sf_init("store=gopher://x", &job), SF_INVALID, "gopher");
     char below_a_file[4096];

@@ -78,17 +78,22 @@ fn prepare_exec(file: Option<RawFd>) -> std::io::Result<()> {
     }
 }
 
-/// Every setting as text, with places that do not depend on the working directory.
+/// Every setting as text, with places that do not depend on the working directory. The library
+/// captures by itself, and is told when by a signal of its own.
 fn settings(loaded: &Loaded) -> Result<String> {
     let mut text = String::new();
-    for key in KEYS {
-        let mut value = (key.show)(&loaded.config);
-        let is_place = ["store", "global"].contains(&key.name) && !value.is_empty();
+    let own = ["capture", "interval", "signal"];
+    for key in KEYS.iter().filter(|key| !own.contains(&key.name)) {
+        let mut value = (key.show)(&loaded.settings);
+        let is_place = ["store", "global"].contains(&key.name) && value != "off";
         if is_place && !value.contains("://") {
             let path = std::path::absolute(&value).map_err(Error::os("find the store"))?;
             value = path.to_string_lossy().into_owned();
         }
         text.push_str(&format!("{}={value}\n", key.name));
+    }
+    for (name, value) in loaded.lab.iter().filter(|(name, _)| *name != "track") {
+        text.push_str(&format!("lab.{name}={value}\n"));
     }
     Ok(text)
 }

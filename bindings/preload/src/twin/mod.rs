@@ -132,8 +132,7 @@ fn store(control: &Control, described: &Described) -> standfast::Result<()> {
     let mut settings: Vec<(&str, &str)> =
         text.lines().filter_map(|line| line.split_once('=')).collect();
     // The twin stands still by nature, and lives for one checkpoint: nothing to track.
-    settings.extend([("track", "hash"), ("capture", "stop")]);
-    settings.extend([("interval", "off"), ("signal", "off")]);
+    settings.push(("lab.track", "hash"));
     let job = Job::open(&settings)?;
     let mut description = described.draft.encode();
     // SAFETY: all of it is mapped and left alone until the process ends.

@@ -22,7 +22,7 @@ int work(const char *store, int alone) {
     char options[4096];
     sf_job *job;
     uint64_t version = 0;
-    snprintf(options, sizeof options, "job=inner; pool=4MiB; store=%s", store);
+    snprintf(options, sizeof options, "job=inner; memory=4MiB; store=%s", store);
     CHECK(sf_init(options, &job) == SF_OK);
     CHECK(sf_protect_typed(job, "field", field, 5000, SF_F64) == SF_OK);
     for (uint64_t step = 1; step <= 3; step++) {

@@ -55,7 +55,7 @@ impl Program {
     /// The settings: a store of its own, as small as may be.
     pub(crate) fn loaded(&self) -> Loaded {
         let store = self.dir.path().join("store").to_string_lossy().into_owned();
-        let settings = [("store", store.as_str()), ("job", "test"), ("threads", "1")];
+        let settings = [("store", store.as_str()), ("job", "test"), ("lab.threads", "1")];
         let owned: Vec<(String, String)> =
             settings.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
         Loaded::load(&owned).unwrap()

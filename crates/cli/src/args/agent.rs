@@ -29,7 +29,7 @@ pub(crate) enum AgentCommand {
 /// Where the agent is.
 #[derive(Args)]
 pub(crate) struct PlaceArgs {
-    /// Directory of its socket and log [default: the setting `agent_dir`]
+    /// Directory of its socket and log [default: the setting `agent`]
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
 }
@@ -39,7 +39,7 @@ pub(crate) struct PlaceArgs {
 pub(crate) struct StartArgs {
     #[command(flatten)]
     pub(crate) place: PlaceArgs,
-    /// End after so long without work [default: the setting `agent_idle`]
+    /// End after so long without work [default: 1min]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) idle: Option<TimeSpan>,
 }

@@ -21,31 +21,30 @@ pub(crate) struct DrainArgs {
     /// Make the best of this time, such as 30s, and say what made it
     #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "follow")]
     pub(crate) deadline: Option<Duration>,
-    /// Every Nth checkpoint, the older ones too [default: the setting `drain_every`: the newest, as
+    /// Every Nth checkpoint, the older ones too [default: the setting `global_keep`: the newest, as
     /// often as bandwidth allows]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) every: Option<u64>,
-    /// Checkpoints kept there, older ones go; 0 keeps all [default: the setting `keep_global`]
+    /// Checkpoints kept there, older ones go; 0 keeps all [default: the setting `global_keep`]
     #[arg(long, value_name = "N")]
     pub(crate) keep: Option<u32>,
-    /// Send at most so much, such as 200MB/s [default: the setting `drain_rate`: no limit]
+    /// Send at most so much, such as 200MB/s [default: the setting `global_rate`: no limit]
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub(crate) rate: Option<u64>,
     /// Compress on the way: auto (per block, what arrives soonest), none, lz4, zstd:LEVEL,
-    /// deflate:LEVEL [default: the setting `drain_codec`: zstd:1]
+    /// deflate:LEVEL [default: by the setting `codec`: zstd:1]
     #[arg(long, value_name = "CODEC")]
     pub(crate) codec: Option<CodecChoice>,
-    /// Threads that read and compress [default: the setting `threads`]
+    /// Threads that read and compress [default: one per core, at most 4]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) threads: Option<u32>,
-    /// How much to give way to other processes, 0 to 19 [default: the setting `drain_nice`: 19]
+    /// How much to give way to other processes, 0 to 19 [default: 19]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(0..=19))]
     pub(crate) nice: Option<i32>,
-    /// When its reads and writes of disks come: 0 (first) to 7 (last), or idle [default: the setting
-    /// `drain_ionice`: 7]
+    /// When its reads and writes of disks come: 0 (first) to 7 (last), or idle [default: 7]
     #[arg(long, value_name = "N|idle")]
     pub(crate) ionice: Option<IoPriority>,
-    /// Run on these cores only, such as 0,2-3 [default: the setting `drain_cpus`: any]
+    /// Run on these cores only, such as 0,2-3 [default: any]
     #[arg(long, value_name = "CORES")]
     pub(crate) cpus: Option<Cores>,
 }

@@ -184,7 +184,7 @@ pub(crate) struct PruneArgs {
     /// Keep this checkpoint in any case (may be given several times)
     #[arg(long, value_name = "VERSION")]
     pub(crate) keep_version: Vec<u64>,
-    /// Keep one of so many, by their order of commit [default: the setting `keep_every`]
+    /// Keep one of so many, by their order of commit [default: the setting `keep`]
     #[arg(long, value_name = "K")]
     pub(crate) keep_every: Option<u64>,
     /// Give up checkpoints whose manifests are damaged, and free what only they may have needed
@@ -204,6 +204,9 @@ pub(crate) struct ConfigArgs {
     /// Print a commented standfast.toml to start from
     #[arg(long)]
     pub(crate) toml: bool,
+    /// Print what only experiments set, and what it is now
+    #[arg(long, conflicts_with_all = ["reference", "toml"])]
+    pub(crate) lab: bool,
 }
 
 /// A part of `bench` on its own.

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use serde_json::json;
-use standfast::config::{FILE, KEYS, Key, Loaded, Origin, PREFIX};
+use standfast::config::{FILE, KEYS, Key, LAB_KEYS, Loaded, Origin, PREFIX, SettingKey};
 
 use crate::args::{ConfigArgs, Global};
 use crate::escape;
@@ -17,22 +17,14 @@ pub(crate) fn run(global: &Global, args: &ConfigArgs, output: &Output) -> Result
     } else if args.toml {
         template(output)?;
     } else {
-        effective(&standfast_admin::load(&global.place())?, output)?;
+        let loaded = standfast_admin::load(&global.place())?;
+        if args.lab { lab(&loaded, output)? } else { effective(&loaded, output)? }
     }
     Ok(ExitCode::SUCCESS)
 }
 
 fn effective(loaded: &Loaded, output: &Output) -> Result<()> {
-    let mut rows = Vec::new();
-    for key in KEYS {
-        let value = (key.show)(&loaded.config);
-        let origin = origin(loaded, key);
-        record(key, Some((&value, &origin)), output)?;
-        rows.push(vec![key.name.to_owned(), escape::name(&value), escape::name(&origin)]);
-    }
-    let columns =
-        [Column("SETTING", Align::Left), Column("VALUE", Align::Left), Column("FROM", Align::Left)];
-    output.table(&columns, rows)?;
+    table(KEYS, &loaded.settings, |name| origin(loaded, name), output)?;
     let where_from = format!(
         "\n  sources, later ones win: default, {FILE} (or the file that {PREFIX}CONFIG names), \
          {PREFIX}NAME, the call"
@@ -40,32 +32,57 @@ fn effective(loaded: &Loaded, output: &Output) -> Result<()> {
     output.line(output.paint(FAINT, where_from))
 }
 
-fn origin(loaded: &Loaded, key: &Key) -> String {
-    match loaded.origin(key.name) {
-        Origin::Call => format!("option --{}", key.name),
+fn lab(loaded: &Loaded, output: &Output) -> Result<()> {
+    let origin = |name: &str| loaded.origin(&format!("lab.{name}")).to_string();
+    table(LAB_KEYS, &loaded.config, origin, output)?;
+    let where_from = format!("\n  for experiments: lab.NAME in the call, or {PREFIX}LAB_NAME");
+    output.line(output.paint(FAINT, where_from))
+}
+
+fn table<T>(
+    keys: &[Key<T>],
+    of: &T,
+    origin: impl Fn(&str) -> String,
+    output: &Output,
+) -> Result<()> {
+    let mut rows = Vec::new();
+    for key in keys {
+        let (value, origin) = ((key.show)(of), origin(key.name));
+        record(key, Some((&value, &origin)), output)?;
+        rows.push(vec![key.name.to_owned(), escape::name(&value), escape::name(&origin)]);
+    }
+    let columns =
+        [Column("SETTING", Align::Left), Column("VALUE", Align::Left), Column("FROM", Align::Left)];
+    output.table(&columns, rows)
+}
+
+fn origin(loaded: &Loaded, name: &str) -> String {
+    match loaded.origin(name) {
+        Origin::Call => format!("option --{name}"),
         origin => origin.to_string(),
     }
 }
 
-fn record(key: &Key, effective: Option<(&str, &str)>, output: &Output) -> Result<()> {
+fn record<T>(key: &Key<T>, effective: Option<(&str, &str)>, output: &Output) -> Result<()> {
     let (value, origin) = effective.unzip();
     output.record(
         "setting",
         json!({
             "name": key.name, "value": value, "origin": origin, "default": key.default,
-            "help": key.help,
+            "values": key.values, "help": key.help,
         }),
     )
 }
 
 /// All settings as a Markdown table.
 fn reference(output: &Output) -> Result<()> {
-    output.line("| setting | default | variable | meaning |\n|---|---|---|---|")?;
+    output.line("| setting | values | default | variable | meaning |\n|---|---|---|---|---|")?;
     for key in KEYS {
         record(key, None, output)?;
         output.line(format_args!(
-            "| `{}` | `{}` | `{}` | {} |",
+            "| `{}` | {} | `{}` | `{}` | {} |",
             key.name,
+            key.values,
             key.default,
             variable(key),
             key.help.replace('|', "\\|")
@@ -86,13 +103,13 @@ fn template(output: &Output) -> Result<()> {
         let is_number = digits && !key.default.is_empty();
         let quote = if is_number { "" } else { "\"" };
         output.line(format_args!(
-            "\n# {}\n#{} = {quote}{}{quote}",
-            key.help, key.name, key.default
+            "\n# {} ({})\n#{} = {quote}{}{quote}",
+            key.help, key.values, key.name, key.default
         ))?;
     }
     Ok(())
 }
 
-fn variable(key: &Key) -> String {
+fn variable(key: &SettingKey) -> String {
     format!("{PREFIX}{}", key.name.to_ascii_uppercase())
 }

@@ -88,7 +88,7 @@ fn settings(global: &Global) -> Result<Loaded> {
         .filter_map(|(name, value)| Some((name.to_owned(), value.clone()?)))
         .collect();
     // The closing block counts every checkpoint.
-    settings.push(("keep".into(), "0".into()));
+    settings.push(("keep".into(), "all".into()));
     Ok(Loaded::load(&settings)?)
 }
 

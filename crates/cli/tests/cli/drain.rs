@@ -53,7 +53,7 @@ fn checkpoints(store: &Path, versions: std::ops::RangeInclusive<u64>) {
 }
 
 fn open(store: &Path) -> Job {
-    Job::open(&[("store", store.to_str().unwrap()), ("job", "test"), ("keep", "0")]).unwrap()
+    Job::open(&[("store", store.to_str().unwrap()), ("job", "test"), ("keep", "all")]).unwrap()
 }
 
 fn restarts_from(store: &Path) -> u64 {

@@ -153,19 +153,25 @@ fn errors_say_what_next_and_keep_their_codes() {
 fn config_tells_values_and_where_they_came_from() {
     let dir = tempfile::tempdir().unwrap();
     let template = run(dir.path(), &["config", "--toml"]).out;
-    let text = template.replace("#codec = \"lz4\"", "codec = \"zstd:3\"");
+    let text = template.replace("#codec = \"fast\"", "codec = \"zstd:3\"");
     std::fs::write(dir.path().join("standfast.toml"), text).unwrap();
     let ran = run(dir.path(), &["config", "--json"]);
     let setting =
         |name: &str| ran.of("setting").into_iter().find(|line| line["name"] == name).unwrap();
     assert_eq!(setting("codec")["value"], "zstd:3");
-    assert_eq!(setting("codec")["origin"], "file standfast.toml");
+    let origin = setting("codec")["origin"].as_str().unwrap().to_owned();
+    assert!(origin.starts_with("standfast.toml:"), "{origin}");
     assert_eq!(setting("store")["origin"], "option --store");
     assert_eq!(setting("keep")["origin"], "default");
     let all = template.replace("\n#", "\n").replace("# ", "").replace("#", "");
-    assert!(all.contains("codec = \"lz4\""));
+    assert!(all.contains("codec = \"fast\""));
     let reference = run(dir.path(), &["config", "--reference"]).out;
-    assert!(reference.contains("| `codec` | `lz4` | `STANDFAST_CODEC` |"), "{reference}");
+    assert!(reference.contains("| `fast` | `STANDFAST_CODEC` |"), "{reference}");
+    let page = include_str!("../../../../docs/SETTINGS.md");
+    assert!(page.contains(&reference), "docs/SETTINGS.md: 'standfast config --reference'");
+    let lab = run(dir.path(), &["config", "--lab", "--json"]).of("setting");
+    assert!(lab.iter().any(|line| line["name"] == "page" && line["value"] == "4KiB"));
+    assert!(lab.iter().all(|line| line["name"] != "codec"));
 }
 
 #[test]
@@ -182,7 +188,8 @@ fn every_line_of_the_template_is_valid_when_uncommented() {
     std::fs::write(dir.path().join("standfast.toml"), active).unwrap();
     let ran = run(dir.path(), &["config", "--json"]);
     assert_eq!(ran.code, 0, "{}", ran.err);
-    let from_file = |line: &&serde_json::Value| line["origin"] == "file standfast.toml";
+    let from_file =
+        |line: &&serde_json::Value| line["origin"].as_str().unwrap().starts_with("standfast.toml:");
     let settings = ran.of("setting");
     assert_eq!(settings.iter().filter(from_file).count(), settings.len() - 1, "all but --store");
 }

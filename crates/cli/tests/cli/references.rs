@@ -15,8 +15,8 @@ fn share(store: &Path, strategy: &str) {
         let settings = [
             ("store", store.to_str().unwrap()),
             ("job", "shared"),
-            ("page", "4KiB"),
-            ("strategy", strategy),
+            ("lab.page", "4KiB"),
+            ("lab.strategy", strategy),
         ];
         let settings: Vec<(String, String)> =
             settings.iter().map(|(name, text)| ((*name).into(), (*text).into())).collect();

@@ -22,9 +22,9 @@ impl Nodes {
             let settings = [
                 ("store", store.as_str()),
                 ("job", "heat"),
-                ("node", &node),
+                ("lab.node", &node),
                 ("ring", "auto"),
-                ("ring_group", "2"),
+                ("lab.ring_group", "2"),
             ];
             let settings: Vec<(String, String)> =
                 settings.iter().map(|(name, text)| ((*name).into(), (*text).into())).collect();

@@ -60,7 +60,7 @@ fn start(dir: &Path, script: &str, restarts: u32, steps: &str) -> Child {
         command.env("SLURM_RESTART_COUNT", restarts.to_string());
     }
     // A node's own places, for the script that uses them.
-    command.env("STANDFAST_AGENT_DIR", dir.join("agent"));
+    command.env("STANDFAST_LAB_AGENT_DIR", dir.join("agent"));
     if script == "nodes.sbatch" {
         command.env("STANDFAST_STORE", dir.join("disk/{node}"));
     }

@@ -46,7 +46,7 @@ fn program() {
 }
 
 fn open(store: &str) -> (Job, Vec<u8>) {
-    let job = Job::open(&[("store", store), ("job", "test"), ("segment", "1MiB")]).unwrap();
+    let job = Job::open(&[("store", store), ("job", "test"), ("lab.segment", "1MiB")]).unwrap();
     let mut memory = vec![0; 8 * LENGTH];
     // SAFETY: the memory outlives the job and is not touched while a checkpoint is taken.
     unsafe { job.protect("state", memory.as_mut_ptr(), memory.len(), 8) }.unwrap();

@@ -36,7 +36,7 @@ pub(super) fn measure(
         ("store", &*store),
         ("job", "bench"),
         ("capture", "cow"),
-        ("cow_pool", COW_POOL),
+        ("lab.cow_pool", COW_POOL),
         ("keep", "1"),
     ];
     let job = Job::open(&settings)?;

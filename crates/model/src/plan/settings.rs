@@ -37,14 +37,12 @@ fn settings(plan: &Plan) -> Vec<(&'static str, String, String)> {
             "interval",
             format!("\"{:.0}s\"", plan.interval_s().max(1.0)),
             format!(
-                "Work between checkpoints, {}; \"auto\" follows measurements instead.",
-                duration(plan.interval_s())
+                "Work between checkpoints, {}; \"auto:{:.0}s\" follows measurements and a failure \
+                 every {} instead.",
+                duration(plan.interval_s()),
+                plan.mtti_s.max(1.0),
+                duration(plan.mtti_s)
             ),
-        ),
-        (
-            "mtti",
-            format!("\"{:.0}s\"", plan.mtti_s.max(1.0)),
-            format!("Expected time between failures, {}; for \"auto\".", duration(plan.mtti_s)),
         ),
         (
             "codec",
@@ -52,41 +50,31 @@ fn settings(plan: &Plan) -> Vec<(&'static str, String, String)> {
             "The codec with the best expected efficiency.".to_owned(),
         ),
         (
-            "pool",
-            format!("\"{}MiB\"", plan.rank_pool_mib()),
+            "memory",
+            format!("\"{}MiB\"", plan.rank_pool_mib() * plan.ranks_per_node),
             format!(
-                "Memory of each rank for captured pages on their way out; {} of them on a node.",
+                "Memory of a node for captured pages on their way out; {} ranks share it.",
                 plan.ranks_per_node
             ),
         ),
     ];
     if let Some(ring) = plan.levels.iter().find(|level| level.name == "ring") {
-        all.extend(ring_settings(plan, ring));
+        all.push(ring_setting(plan, ring));
     }
     all
 }
 
-fn ring_settings(plan: &Plan, ring: &LevelPlan) -> [(&'static str, String, String); 3] {
-    [
-        (
-            "ring",
-            "\"auto\"".to_owned(),
-            format!(
-                "Shards on other nodes, {} per node; needs a store on each node, such as \
-                 store = \"/local/{{node}}\".",
-                bytes(ring.stored_bytes)
-            ),
+fn ring_setting(plan: &Plan, ring: &LevelPlan) -> (&'static str, String, String) {
+    (
+        "ring",
+        plan.group_m.to_string(),
+        format!(
+            "Losses of nodes that are survived always; {:.2} % of all incidents are. Shards take {} \
+             per node; needs a store on each node, such as store = \"/local/{{node}}\".",
+            100.0 * plan.ring_survival,
+            bytes(ring.stored_bytes)
         ),
-        (
-            "ring_group",
-            plan.group_k.to_string(),
-            format!(
-                "Nodes per group; with the shards below {:.2} % of node incidents are survived.",
-                100.0 * plan.ring_survival
-            ),
-        ),
-        ("ring_shards", plan.group_m.to_string(), "Shards per group.".to_owned()),
-    ]
+    )
 }
 
 /// What to run for the global level, whose place only the user knows.
@@ -113,24 +101,23 @@ mod tests {
     #[test]
     fn the_file_is_toml_and_only_known_keys_count() {
         let plan = plan(&Inputs::example()).unwrap();
-        let known = ["interval", "codec", "pool"];
+        let known = ["interval", "codec", "memory"];
         let text = toml(&plan, &known);
         let parsed: toml::Table = text.parse().unwrap();
         assert_eq!(parsed.len(), known.len(), "{text}");
         assert_eq!(parsed["codec"].as_str(), Some(plan.codec.as_str()));
-        assert!(text.contains("# ring_group = "));
-        let all = toml(&plan, &["interval", "codec", "pool", "ring", "ring_group", "ring_shards"]);
+        assert!(text.contains("# ring = "));
+        let all = toml(&plan, &["interval", "codec", "memory", "ring"]);
         let parsed: toml::Table = all.parse().unwrap();
-        assert_eq!(parsed["ring_group"].as_integer(), Some(plan.group_k as i64));
-        assert_eq!(parsed["ring_shards"].as_integer(), Some(plan.group_m as i64));
+        assert_eq!(parsed["ring"].as_integer(), Some(plan.group_m as i64));
     }
 
     #[test]
-    fn the_ranks_of_a_node_share_its_pool() {
+    fn the_ranks_of_a_node_share_its_memory() {
         let alone = plan(&Inputs::example()).unwrap();
         let shared = plan(&Inputs { ranks_per_node: 4, ..Inputs::example() }).unwrap();
         assert_eq!(shared.rank_pool_mib(), alone.rank_pool_mib().div_ceil(4));
-        assert!(toml(&shared, &["pool"]).contains("4 of them"));
+        assert!(toml(&shared, &["memory"]).contains("4 ranks share it"));
     }
 
     #[test]

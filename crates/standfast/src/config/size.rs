@@ -1,4 +1,6 @@
-//! Sizes as people write them: `64MiB`, `4 KiB`, `1GiB`, `4096`.
+//! Sizes as people write them: `64MiB`, `4 KiB`, `200MB`, `4096`.
+//!
+//! Why no crate for it: they show sizes rounded, and a value that is shown must be read again.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,6 +8,10 @@ use std::str::FromStr;
 /// A number of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ByteSize(pub u64);
+
+/// Units of manufacturers, which are read and not shown.
+const DECIMAL_UNITS: [(&str, u64); 4] =
+    [("TB", 1_000_000_000_000), ("GB", 1_000_000_000), ("MB", 1_000_000), ("KB", 1000)];
 
 const UNITS: [(&str, u64); 5] =
     [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
@@ -24,7 +30,8 @@ impl FromStr for ByteSize {
             "M" | "m" => 1 << 20,
             "G" | "g" => 1 << 30,
             unit => {
-                UNITS.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit)).ok_or_else(refuse)?.1
+                let mut units = UNITS.iter().chain(&DECIMAL_UNITS);
+                units.find(|(name, _)| name.eq_ignore_ascii_case(unit)).ok_or_else(refuse)?.1
             }
         };
         let number: u64 = number.parse().map_err(|_| refuse())?;
@@ -51,9 +58,13 @@ mod tests {
 
     #[test]
     fn people_write_sizes_in_many_ways() {
-        for (text, bytes) in
-            [("4096", 4096), ("64KiB", 65536), ("64 kib", 65536), ("2M", 2 << 20), ("0", 0)]
-        {
+        for (text, bytes) in [
+            ("4096", 4096),
+            ("64KiB", 65536),
+            ("64 kib", 65536),
+            ("2M", 2 << 20),
+            ("2MB", 2_000_000),
+        ] {
             assert_eq!(text.parse(), Ok(ByteSize(bytes)), "{text}");
         }
         for bad in ["", "MiB", "-1", "1.5GiB", "4 furlongs", "99999999999TiB", "1e3"] {

@@ -17,7 +17,7 @@ use crate::ask::Asked;
 use crate::checkpoint::commit::CommitSettings;
 use crate::checkpoint::committer::Committer;
 use crate::checkpoint::remembered::Remembered;
-use crate::config::{Loaded, key};
+use crate::config::{Choice, Loaded};
 use crate::error::{Error, Phase, Result};
 use crate::global::{self, Floor};
 use crate::interval::Pace;
@@ -25,27 +25,6 @@ use crate::location;
 use crate::progress::Board;
 use crate::ring;
 use crate::stores;
-
-/// Settings that shape what ranks write together, and in which calls they talk.
-const COMMON_SETTINGS: [&str; 17] = [
-    "store",
-    "job",
-    "page",
-    "hash",
-    "mode",
-    "strategy",
-    "threshold",
-    "capture",
-    "restart",
-    "keep",
-    "local_bytes",
-    "global",
-    "ring",
-    "ring_group",
-    "ring_shards",
-    "ring_arithmetic",
-    "write",
-];
 
 impl Job {
     /// Opens (or makes) the job's store, from file and environment and these settings.
@@ -71,17 +50,21 @@ impl Job {
     /// [`Job::checkpoint`], [`Job::restart`], [`Job::point`], [`Job::finish`], [`Job::close`], and,
     /// unless the communicator may be used by any thread, [`Job::wait`], [`Job::list`] and
     /// [`Job::report`]. Where one rank fails, all fail.
-    pub fn open_comm(loaded: Loaded, comm: &dyn Comm) -> Result<Self> {
+    pub fn open_comm(mut loaded: Loaded, comm: &dyn Comm) -> Result<Self> {
         let team = Collective::new(comm.duplicate()?);
-        let store = open_place(&team, &loaded)?;
+        let store = open_place(&team, &mut loaded)?;
         Ok(Self::open_ranks(loaded, store, team, true)?)
     }
 
     /// As [`Job::open_comm`], each rank with its own access to a store: one for all, or one for
     /// each node.
-    pub fn open_store_comm(loaded: Loaded, store: Arc<dyn Store>, comm: &dyn Comm) -> Result<Self> {
+    pub fn open_store_comm(
+        mut loaded: Loaded,
+        store: Arc<dyn Store>,
+        comm: &dyn Comm,
+    ) -> Result<Self> {
         let team = Collective::new(comm.duplicate()?);
-        agree_on_settings(&team, &loaded)?;
+        agree_on_settings(&team, &mut loaded)?;
         Ok(Self::open_ranks(loaded, store, team, false)?)
     }
 
@@ -115,6 +98,7 @@ impl Job {
             every: if config.global.is_empty() { config.keep_every } else { 0 },
         };
         let ring = ring::protection(&team, config, &stores)?;
+        team.agree(Step("open: ring"), check_ring(&loaded, &ring))?;
         let multiplier = ring::Multiplier::new(config.ring_arithmetic);
         let settings = CommitSettings {
             rank: team.rank(),
@@ -175,10 +159,9 @@ impl Job {
 }
 
 /// The configured store: the first rank makes the place, the others find it.
-fn open_place(team: &Collective, loaded: &Loaded) -> Phase<Arc<dyn Store>> {
-    let config = &loaded.config;
-    team.agree(Step("open: check"), config.check().map_err(Error::Config))?;
+fn open_place(team: &Collective, loaded: &mut Loaded) -> Phase<Arc<dyn Store>> {
     agree_on_settings(team, loaded)?;
+    let config = &loaded.config;
     let mut made = None;
     team.tell(Step("open: place"), || {
         made = Some(location::open_job(config)?);
@@ -188,19 +171,52 @@ fn open_place(team: &Collective, loaded: &Loaded) -> Phase<Arc<dyn Store>> {
     team.agree(Step("open: store"), store)
 }
 
-/// All ranks must open the job with the same settings, where they shape what is common.
-fn agree_on_settings(team: &Collective, loaded: &Loaded) -> Phase<()> {
-    let show = |name: &str| key(name).map(|key| (key.show)(&loaded.config)).unwrap_or_default();
-    let own: Vec<String> = COMMON_SETTINGS.iter().map(|name| show(name)).collect();
-    let first = team.tell(Step("open: settings"), || Ok::<_, Error>(own.clone()))?;
-    let differing =
-        COMMON_SETTINGS.iter().zip(own.iter().zip(first.iter())).find(|(_, (a, b))| a != b);
-    let same = match differing {
-        None => Ok(()),
-        Some((name, (own, first))) => Err(Error::Disagree(format!(
-            "{name} is {first:?} on rank 0 and {own:?} on rank {}",
-            team.rank()
+/// A rank's node, and the settings that shape what is common.
+type Common = (String, Vec<(String, String)>);
+
+/// All ranks must open the job with the same settings, where they shape what is common. Then each
+/// gets its part of its node's memory.
+fn agree_on_settings(team: &Collective, loaded: &mut Loaded) -> Phase<()> {
+    let own: Common = (location::node(&loaded.config), loaded.common());
+    let all = team.collect(Step("open: settings"), own.clone())?.map(same_settings).decide()?;
+    let here = all.iter().filter(|(node, _)| *node == own.0).count();
+    let shared = loaded.share_memory(here);
+    let checked = shared.and_then(|()| loaded.config.check().map_err(Error::Config));
+    team.agree(Step("open: check"), checked)
+}
+
+fn same_settings(all: Vec<Common>) -> Result<Vec<Common>> {
+    let first = &all[0].1;
+    for (rank, (_, words)) in all.iter().enumerate() {
+        let differing = words.iter().zip(first).find(|(own, first)| own != first);
+        if let Some(((name, own), (_, first))) = differing {
+            return Err(Error::Disagree(format!(
+                "rank {rank} has {name} = {own}, rank 0 has {name} = {first}: \
+                 all ranks need the same value"
+            )));
+        }
+    }
+    Ok(all)
+}
+
+/// A number of losses that the user asks for must be survived, or nothing begins.
+fn check_ring(loaded: &Loaded, ring: &ring::Protection) -> Result<()> {
+    let Choice::Set(losses) = loaded.settings.levels.ring else { return Ok(()) };
+    let losses = losses.get();
+    match ring {
+        ring::Protection::Off => Ok(()),
+        ring::Protection::Unable(_) => Err(Error::Config(format!(
+            "ring = {losses} needs a store per node: put {{node}} in store, or set ring = off"
         ))),
-    };
-    team.agree(Step("open: same settings"), same)
+        ring::Protection::On(topology) => {
+            let (nodes, needed) = (topology.nodes(), 2 * losses as usize);
+            if nodes >= needed {
+                return Ok(());
+            }
+            Err(Error::Config(format!(
+                "ring = {losses} needs {needed} nodes; this job has {nodes}: use ring = {}",
+                nodes / 2
+            )))
+        }
+    }
 }

@@ -15,13 +15,13 @@ fn the_agent_takes_pages_of_devices() {
     let daemon = Daemon::bind(&place, Duration::from_secs(600)).unwrap().unwrap();
     let agent = std::thread::spawn(move || daemon.run());
     let settings = [
-        ("agent_dir", place.dir().to_str().unwrap()),
-        ("agent_command", "/no/such/command"),
-        ("write", "wag-dbi"),
+        ("lab.agent_dir", place.dir().to_str().unwrap()),
+        ("lab.agent_command", "/no/such/command"),
+        ("lab.write", "wag-dbi"),
     ];
     for (ranks, pipeline, mode) in [(1, "pipelined", "all"), (2, "gpu", "all"), (3, "gpu", "local")]
     {
-        let more = [("pipeline", pipeline), ("mode", mode)];
+        let more = [("lab.pipeline", pipeline), ("lab.mode", mode)];
         let world = World::new(&[&settings[..], &more].concat());
         run_threads(ranks, |comm| {
             let job = Job::open_comm(world.loaded(), &comm).unwrap();

@@ -12,13 +12,13 @@ use world::{World, bytes_of, noise};
 fn every_setting_brings_device_memory_back() {
     let settings: [&[(&str, &str)]; 8] = [
         &[],
-        &[("page", "1KiB"), ("segment", "64KiB"), ("block", "4KiB")],
-        &[("page", "64KiB")],
-        &[("mode", "full")],
-        &[("mode", "incremental")],
-        &[("hash", "blake3")],
-        &[("device_codec", "none"), ("codec", "zstd:1")],
-        &[("capture", "cow"), ("device_codec", "deflate")],
+        &[("lab.page", "1KiB"), ("lab.segment", "64KiB"), ("lab.block", "4KiB")],
+        &[("lab.page", "64KiB")],
+        &[("lab.mode", "full")],
+        &[("lab.mode", "incremental")],
+        &[("lab.hash", "blake3")],
+        &[("lab.device_codec", "none"), ("codec", "zstd:1")],
+        &[("capture", "cow"), ("lab.device_codec", "deflate")],
     ];
     for settings in settings {
         let world = World::new(settings);
@@ -54,7 +54,7 @@ fn every_setting_brings_device_memory_back() {
         device[50_000] ^= 1;
         let version = world.durable(&job);
         let stats = job.report(version).unwrap().stats;
-        if !settings.contains(&("mode", "full")) {
+        if !settings.contains(&("lab.mode", "full")) {
             assert_eq!(stats.new_pages, 1, "{settings:?}");
         }
         job.restart(Some(Version(1))).unwrap();
@@ -122,7 +122,7 @@ fn what_cannot_be_a_device_region_is_refused() {
 
 #[test]
 fn without_a_device_the_pipeline_gpu_is_the_other_one_and_says_so_once() {
-    let world = World::new(&[("pipeline", "gpu"), ("pool", "32MiB")]);
+    let world = World::new(&[("lab.pipeline", "gpu"), ("lab.pool", "32MiB")]);
     let numbers: Vec<f64> = (0..300_000).map(|i| 300.0 + (f64::from(i) * 1e-4).sin()).collect();
     let job = world.open();
     let host = job.alloc::<f64>("field", numbers.len()).unwrap();

@@ -15,7 +15,8 @@ fn contents(rank: usize, step: u64) -> Vec<u8> {
 #[test]
 fn ranks_share_pages_of_their_devices() {
     for (mode, new_pages) in [("all", 100 + 3 * 100), ("local", 3 * 200)] {
-        let world = World::new(&[("mode", mode), ("segment", "256KiB"), ("page", "4KiB")]);
+        let world =
+            World::new(&[("lab.mode", mode), ("lab.segment", "256KiB"), ("lab.page", "4KiB")]);
         run_threads(3, |comm| {
             let job = Job::open_comm(world.loaded(), &comm).unwrap();
             let mut device = contents(comm.rank(), 0);
@@ -65,7 +66,7 @@ fn a_rank_whose_device_fails_fails_the_checkpoint_everywhere() {
 
 #[test]
 fn ranks_go_on_while_their_share_is_still_on_the_device() {
-    let world = World::new(&[("mode", "all"), ("segment", "256KiB"), ("page", "4KiB")]);
+    let world = World::new(&[("lab.mode", "all"), ("lab.segment", "256KiB"), ("lab.page", "4KiB")]);
     run_threads(3, |comm| {
         let job = Job::open_comm(world.loaded(), &comm).unwrap();
         let mut device = contents(comm.rank(), 0);
@@ -84,7 +85,7 @@ fn ranks_go_on_while_their_share_is_still_on_the_device() {
 
 #[test]
 fn a_device_lost_behind_the_call_takes_the_checkpoint_of_all_with_it() {
-    let world = World::new(&[("mode", "all")]);
+    let world = World::new(&[("lab.mode", "all")]);
     run_threads(2, |comm| {
         let own = World::new(&[]);
         let job = Job::open_comm(world.loaded(), &comm).unwrap();

@@ -13,9 +13,11 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(settings: &[(&str, &str)]) -> Self {
-        let base = [("job", "device"), ("pool", "4MiB"), ("device_staging", "4MiB")];
+        let base = [("job", "device"), ("lab.pool", "4MiB"), ("lab.device_staging", "4MiB")];
         let all = base.iter().chain(settings);
-        let settings = all.map(|(name, text)| ((*name).into(), (*text).into())).collect();
+        let settings = standfast_testkit::last_of_each(
+            all.map(|(name, text)| ((*name).into(), (*text).into())),
+        );
         Self { dir: tempfile::tempdir().unwrap(), settings, faults: Faults::default() }
     }
 

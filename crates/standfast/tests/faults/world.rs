@@ -28,10 +28,10 @@ pub(crate) fn settings() -> Loaded {
     let settings = [
         ("job", "faults"),
         ("keep", &keep),
-        ("threads", "1"),
-        ("block", "16KiB"),
-        ("segment", "64KiB"),
-        ("pool", "64KiB"),
+        ("lab.threads", "1"),
+        ("lab.block", "16KiB"),
+        ("lab.segment", "64KiB"),
+        ("lab.pool", "64KiB"),
     ];
     Loaded::load(&settings.map(|(name, text)| (name.into(), text.into()))).unwrap()
 }

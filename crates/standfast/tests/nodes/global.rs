@@ -110,8 +110,8 @@ fn the_ring_comes_before_global_storage() {
     let dir = TempDir::new().unwrap();
     let mut world = world(&[0, 1, 2], dir.path())
         .with("ring", "auto")
-        .with("ring_group", "3")
-        .with("ring_shards", "1");
+        .with("lab.ring_group", "3")
+        .with("lab.ring_shards", "1");
     world.checkpoint(1..=2);
     assert_eq!(drain(&world, dir.path()), [2]);
     world.wipe(1);

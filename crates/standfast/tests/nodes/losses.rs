@@ -212,7 +212,7 @@ fn what_cannot_be_protected_says_so() {
         assert!(notes.iter().any(|note| note.contains("loss of a node")), "{notes:?}");
     }
     // Three nodes are one group.
-    let world = World::new(&[0, 1, 2]).with("ring", "auto").with("ring_group", "4");
+    let world = World::new(&[0, 1, 2]).with("ring", "auto").with("lab.ring_group", "4");
     encode(&world, 1..=1);
     for notes in world.run(|member| {
         member.checkpoint(2).unwrap();

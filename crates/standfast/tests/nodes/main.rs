@@ -173,7 +173,7 @@ fn a_place_with_the_nodes_name_is_a_store_for_each_node() {
     let store = format!("{}/{{node}}", dir.path().display());
     let opened = |comm: &dyn Comm| {
         let node = format!("n{}", comm.rank() / 2);
-        let settings = [("store", store.as_str()), ("job", "heat"), ("node", &node)];
+        let settings = [("store", store.as_str()), ("job", "heat"), ("lab.node", &node)];
         let settings: Vec<(String, String)> =
             settings.iter().map(|(name, text)| ((*name).into(), (*text).into())).collect();
         Job::open_comm(Loaded::load(&settings).unwrap(), comm).unwrap()

@@ -6,7 +6,7 @@ use standfast_testkit::{Fault, Op};
 use crate::world::World;
 
 pub(crate) fn protected(node_of: &[usize], group: &'static str) -> World {
-    World::new(node_of).with("ring", "auto").with("ring_group", group)
+    World::new(node_of).with("ring", "auto").with("lab.ring_group", group)
 }
 
 /// Takes the checkpoints of these steps, and waits until they are on the ring.
@@ -36,7 +36,7 @@ fn lost_nodes_come_back_and_the_next_loss_is_survived_too() {
 
 #[test]
 fn with_the_products_of_a_gpu_nodes_come_back_and_its_lack_is_noted_once() {
-    let mut world = protected(&[0, 1, 2, 3], "2").with("ring_arithmetic", "gpu");
+    let mut world = protected(&[0, 1, 2, 3], "2").with("lab.ring_arithmetic", "gpu");
     let lack =
         standfast_gpu::Gpu::open().err().map(|why| format!("the ring: no GPU is used: {why}"));
     let told = |notes: &[String]| -> Vec<String> {
@@ -207,7 +207,7 @@ fn the_newest_on_the_ring_stays_while_newer_ones_do_not_get_there() {
 
 #[test]
 fn a_bounded_store_lets_the_newest_on_the_ring_go_last() {
-    let world = protected(&[0, 1, 2, 3], "2").with("keep", "0").with("local_bytes", "200KiB");
+    let world = protected(&[0, 1, 2, 3], "2").with("keep", "200KiB");
     encode(&world, 1..=1);
     encode_one_of_five(&world);
     let versions = |world: &World| {

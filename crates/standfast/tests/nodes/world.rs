@@ -56,17 +56,18 @@ impl World {
     fn loaded(&self, rank: usize) -> Loaded {
         let base = [
             ("job", "nodes"),
-            ("page", "1KiB"),
-            ("block", "4KiB"),
-            ("pool", "64KiB"),
-            ("segment", "16KiB"),
-            ("threads", "2"),
+            ("lab.page", "1KiB"),
+            ("lab.block", "4KiB"),
+            ("lab.pool", "64KiB"),
+            ("lab.segment", "16KiB"),
+            ("lab.threads", "2"),
             ("keep", "3"),
         ];
         let own = |(name, text): (&str, &str)| (name.into(), text.into());
         let node = format!("n{}", self.node_of[rank]);
-        let base = base.into_iter().chain([("node", node.as_str())]);
-        let all: Vec<_> = base.chain(self.settings.iter().copied()).map(own).collect();
+        let base = base.into_iter().chain([("lab.node", node.as_str())]);
+        let all =
+            standfast_testkit::last_of_each(base.chain(self.settings.iter().copied()).map(own));
         Loaded::load(&all).unwrap()
     }
 

@@ -39,7 +39,7 @@ fn every_mode_restarts_on_any_number_of_ranks() {
     let strategies = ["exact", "topk"];
     for (mode, strategy) in modes.iter().flat_map(|mode| strategies.map(|other| (*mode, other))) {
         for size in SIZES {
-            let world = World::new(mixed).with("mode", mode).with("strategy", strategy);
+            let world = World::new(mixed).with("lab.mode", mode).with("lab.strategy", strategy);
             world.run(size, |member| {
                 for step in 1..=4 {
                     member.checkpoint(step).unwrap();
@@ -144,7 +144,7 @@ fn exact_stores_every_page_once_over_ranks_and_time() {
 #[test]
 fn what_all_ranks_hold_is_stored_in_equal_shares() {
     for strategy in ["exact", "topk"] {
-        let world = World::new(identical).with("strategy", strategy).with("codec", "none");
+        let world = World::new(identical).with("lab.strategy", strategy).with("codec", "none");
         let figures = world.run(8, |member| {
             member.checkpoint(1).unwrap();
             member.job.report(Version(1)).unwrap().stats

@@ -45,15 +45,17 @@ impl World {
     fn loaded(&self) -> Loaded {
         let base = [
             ("job", "ranks"),
-            ("page", "1KiB"),
-            ("block", "4KiB"),
-            ("pool", "64KiB"),
-            ("segment", "16KiB"),
-            ("threads", "2"),
+            ("lab.page", "1KiB"),
+            ("lab.block", "4KiB"),
+            ("lab.pool", "64KiB"),
+            ("lab.segment", "16KiB"),
+            ("lab.threads", "2"),
             ("keep", "3"),
         ];
         let own = |(name, text): (&str, &str)| (name.into(), text.into());
-        let all: Vec<_> = base.into_iter().chain(self.settings.iter().copied()).map(own).collect();
+        let all = standfast_testkit::last_of_each(
+            base.into_iter().chain(self.settings.iter().copied()).map(own),
+        );
         Loaded::load(&all).unwrap()
     }
 

@@ -41,21 +41,21 @@ impl World {
     fn open(&mut self, settings: Settings) {
         self.job = None;
         let Settings { hash, codec, page, mode, track, capture, keep } = settings;
-        let keep_text = keep.to_string();
+        let keep_text = if keep == 0 { "all".into() } else { keep.to_string() };
         let settings = [
             ("job", "stateful"),
-            ("hash", hash),
+            ("lab.hash", hash),
             ("codec", codec),
-            ("page", page),
-            ("mode", mode),
-            ("track", track),
+            ("lab.page", page),
+            ("lab.mode", mode),
+            ("lab.track", track),
             ("capture", capture),
-            ("cow_pool", "1MiB"),
+            ("lab.cow_pool", "1MiB"),
             ("keep", &keep_text),
-            ("block", "64KiB"),
-            ("pool", "256KiB"),
-            ("segment", "256KiB"),
-            ("threads", "2"),
+            ("lab.block", "64KiB"),
+            ("lab.pool", "256KiB"),
+            ("lab.segment", "256KiB"),
+            ("lab.threads", "2"),
         ];
         let loaded = Loaded::load(&settings.map(|(name, text)| (name.into(), text.into())));
         self.job = Some(Job::open_store(loaded.unwrap(), Arc::new(self.store.clone())).unwrap());

@@ -197,15 +197,15 @@ fn start(case: &Case<'_>, dir: &Path, meeting: &Path, rank: usize) -> anyhow::Re
     }
     for (name, value) in [
         ("store", dir.display().to_string()),
-        ("write", case.write.to_owned()),
-        ("pool", format!("{}MiB", case.pool_mib)),
-        ("mode", "full".to_owned()),
+        ("lab.write", case.write.to_owned()),
+        ("lab.pool", format!("{}MiB", case.pool_mib)),
+        ("lab.mode", "full".to_owned()),
         ("codec", case.codec.to_owned()),
-        ("io", case.io.to_owned()),
+        ("lab.io", case.io.to_owned()),
         ("keep", "1".to_owned()),
-        ("threads", "1".to_owned()),
-        ("agent_dir", meeting.join("agent").display().to_string()),
-        ("agent_command", exe.display().to_string()),
+        ("lab.threads", "1".to_owned()),
+        ("lab.agent_dir", meeting.join("agent").display().to_string()),
+        ("lab.agent_command", exe.display().to_string()),
     ] {
         command.arg("--set").arg(format!("{name}={value}"));
     }

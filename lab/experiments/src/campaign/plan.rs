@@ -78,17 +78,22 @@ impl Plan {
             Global::Directory | Global::Objects => "wag-dbi",
         };
         let keep_global = dice.below(3);
-        let settings = vec![
+        let mut settings = vec![
             ("capture", dice.pick(&["stop", "stop", "cow"]).to_owned()),
-            ("write", write.to_owned()),
+            ("lab.write", write.to_owned()),
             ("codec", dice.pick(&["lz4", "zstd", "none", "auto"]).to_owned()),
-            ("mode", dice.pick(&["all", "all", "collective", "local", "incremental"]).to_owned()),
+            (
+                "lab.mode",
+                dice.pick(&["all", "all", "collective", "local", "incremental"]).to_owned(),
+            ),
             ("restart", dice.pick(&["eager", "eager", "lazy"]).to_owned()),
             // Few, so that most checkpoints are followed by pruning.
             ("keep", (1 + dice.below(3)).to_string()),
-            ("keep_global", keep_global.to_string()),
             ("ring", if ring { "auto" } else { "off" }.to_owned()),
         ];
+        if keep_global > 0 && global != Global::None {
+            settings.push(("global_keep", keep_global.to_string()));
+        }
         let place = Place { nodes, ranks: Vec::len(&node_of), ring, global };
         let faults = (0..3 + dice.below(3)).flat_map(|_| place.life(&mut dice)).collect();
         Self { seed, nodes, node_of, medium, settings, global, faults }

@@ -220,14 +220,14 @@ impl<'a> World<'a> {
         let text = |path: &Path| path.display().to_string();
         let mut settings: Vec<(&str, String)> = vec![
             ("store", text(&self.disks.pattern())),
-            ("node", format!("n{}", self.plan.node_of[rank])),
-            ("agent_dir", text(&self.dir.path().join("agent"))),
-            ("agent_command", text(&std::env::current_exe()?)),
-            ("agent_idle", "20s".to_owned()),
-            ("pool", "1MiB".to_owned()),
-            ("block", "32KiB".to_owned()),
-            ("threads", "1".to_owned()),
-            ("io_threads", "2".to_owned()),
+            ("lab.node", format!("n{}", self.plan.node_of[rank])),
+            ("lab.agent_dir", text(&self.dir.path().join("agent"))),
+            ("lab.agent_command", text(&std::env::current_exe()?)),
+            ("lab.agent_idle", "20s".to_owned()),
+            ("lab.pool", "1MiB".to_owned()),
+            ("lab.block", "32KiB".to_owned()),
+            ("lab.threads", "1".to_owned()),
+            ("lab.io_threads", "2".to_owned()),
         ];
         settings.extend(self.global().map(|place| ("global", place)));
         settings.extend(self.plan.settings.iter().map(|(name, value)| (*name, value.clone())));

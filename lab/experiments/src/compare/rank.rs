@@ -107,8 +107,8 @@ fn pairs(args: &Args, settings: &[(&str, &str)]) -> anyhow::Result<Vec<(String, 
     for (name, text) in [
         ("store", args.store.display().to_string()),
         ("job", "compare".to_owned()),
-        ("agent_dir", agent_dir(args).display().to_string()),
-        ("agent_command", std::env::current_exe()?.display().to_string()),
+        ("lab.agent_dir", agent_dir(args).display().to_string()),
+        ("lab.agent_command", std::env::current_exe()?.display().to_string()),
     ] {
         pairs.push((name.into(), text));
     }

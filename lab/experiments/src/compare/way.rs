@@ -34,16 +34,16 @@ pub(crate) const ALL: &[Way] = &[
     Way { name: PLAIN, means: Means::File(Coat::Bare) },
     Way { name: "gzip -1", means: Means::File(Coat::Gzip) },
     Way { name: "zstd -3", means: Means::File(Coat::Zstd) },
-    Way { name: "mode full", means: Means::Job(&[("mode", "full"), NONE]) },
-    Way { name: "mode incremental", means: Means::Job(&[("mode", "incremental"), NONE]) },
-    Way { name: "mode local", means: Means::Job(&[("mode", "local"), NONE]) },
-    Way { name: "mode collective", means: Means::Job(&[("mode", "collective"), NONE]) },
+    Way { name: "mode full", means: Means::Job(&[("lab.mode", "full"), NONE]) },
+    Way { name: "mode incremental", means: Means::Job(&[("lab.mode", "incremental"), NONE]) },
+    Way { name: "mode local", means: Means::Job(&[("lab.mode", "local"), NONE]) },
+    Way { name: "mode collective", means: Means::Job(&[("lab.mode", "collective"), NONE]) },
     Way { name: ALL_PAGES, means: Means::Job(&[NONE]) },
     Way { name: "defaults (all, lz4)", means: Means::Job(&[]) },
     Way { name: "all, zstd", means: Means::Job(&[("codec", "zstd")]) },
     Way { name: "all, auto", means: Means::Job(&[("codec", "auto")]) },
     Way { name: "all, cow", means: Means::Job(&[("capture", "cow"), NONE]) },
-    Way { name: "all, agent", means: Means::Job(&[("write", "wag-dbi"), NONE]) },
+    Way { name: "all, agent", means: Means::Job(&[("lab.write", "wag-dbi"), NONE]) },
 ];
 
 const NONE: (&str, &str) = ("codec", "none");

@@ -155,7 +155,8 @@ fn start(launcher: &Launcher, args: &Args, world: &World) -> anyhow::Result<Hear
         command.args(["--mca", name, value]);
     }
     let group = args.group.to_string();
-    for (name, value) in [("STANDFAST_RING", "auto"), ("STANDFAST_RING_GROUP", group.as_str())] {
+    for (name, value) in [("STANDFAST_RING", "auto"), ("STANDFAST_LAB_RING_GROUP", group.as_str())]
+    {
         command.env(name, value).args(["-x", name]);
     }
     let store = format!("{}/{{node}}", world.disk().display());

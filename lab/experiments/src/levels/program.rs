@@ -176,14 +176,19 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let mut settings = vec![
         ("store", args.store.as_str()),
         ("job", JOB),
-        ("global", &args.global),
+        ("global", if args.global.is_empty() { "off" } else { &args.global }),
         ("codec", "none"),
-        ("segment", "8MiB"),
+        ("lab.drain_codec", "zstd:1"),
+        ("lab.segment", "8MiB"),
         ("keep", "4"),
     ];
     if args.agent.is_some() {
-        settings.extend([("write", "wag-dbi"), ("keep_global", "3"), ("agent_idle", "20s")]);
-        settings.extend([("agent_dir", agent.as_str()), ("agent_command", exe.as_str())]);
+        settings.extend([
+            ("lab.write", "wag-dbi"),
+            ("global_keep", "3"),
+            ("lab.agent_idle", "20s"),
+        ]);
+        settings.extend([("lab.agent_dir", agent.as_str()), ("lab.agent_command", exe.as_str())]);
     }
     let job = Job::open(&settings)?;
     let mut state = State::new(args.mib);

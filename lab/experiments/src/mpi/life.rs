@@ -54,7 +54,7 @@ pub(crate) fn run(args: &Args, comm: &dyn Comm) -> anyhow::Result<()> {
     let rank = comm.rank() as u64;
     say(format_args!("pid {}", std::process::id()));
     let store = args.store.to_string_lossy();
-    let settings = [("store", &*store), ("job", "life"), ("keep", "2"), ("pool", "8MiB")];
+    let settings = [("store", &*store), ("job", "life"), ("keep", "2"), ("lab.pool", "8MiB")];
     let settings = settings.map(|(name, text)| (name.to_owned(), text.to_owned()));
     let job = Job::open_comm(Loaded::load(&settings)?, comm)?;
     let words = args.mib << 17;

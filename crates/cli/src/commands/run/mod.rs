@@ -25,11 +25,11 @@ use std::time::Duration;
 
 use libc::pid_t;
 use serde_json::json;
-use standfast::config::Signal;
+use standfast::config::{Choice, Signal};
 use standfast::{Kind, Version};
 
 use crate::args::{Global, RestartFrom, RunArgs};
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::output::Output;
 use supervise::{End, Signals};
 
@@ -63,6 +63,12 @@ trait Way {
 /// Runs a program.
 pub(crate) fn run(global: &Global, args: &RunArgs, output: &Output) -> Result<ExitCode> {
     let loaded = standfast_admin::load(&global.place())?;
+    if args.preload && loaded.settings.writing.capture != Choice::Auto {
+        return Err(Failure::new(
+            Kind::Invalid,
+            "run --preload has its own capture: remove capture",
+        ));
+    }
     let signal = args.signal.or(loaded.config.signal).unwrap_or(Signal::USR1);
     let mut way: Box<dyn Way> = match (args.preload, args.criu) {
         (true, _) => Box::new(preload::Preload::new(args, loaded, signal, output)?),

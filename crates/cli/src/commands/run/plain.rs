@@ -63,7 +63,7 @@ impl Way for Plain<'_> {
         let config = &self.loaded.config;
         command.env("STANDFAST_STORE", &config.store).env("STANDFAST_JOB", &config.job);
         command.env("STANDFAST_SIGNAL", self.signal.to_string());
-        command.env("STANDFAST_ASK", &self.path);
+        command.env("STANDFAST_LAB_RUN_REQUEST", &self.path);
         if let Some(every) = self.args.every {
             command.env("STANDFAST_INTERVAL", format!("{}ms", every.as_millis()));
         }

@@ -2,9 +2,9 @@
 
 use standfast_format::{HashKind, PAGE_BYTES_MAX, PAGE_BYTES_MIN};
 
-use super::Key;
-use super::text::{Words, number, one_of, word, word_of};
+use super::LabKey;
 use crate::config::size::ByteSize;
+use crate::config::text::{Words, number, one_of, word, word_of};
 
 /// Which pages are stored: what a page is compared with before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,8 +65,9 @@ const MODES: Words<Mode> = &[
 ];
 const STRATEGIES: Words<Strategy> = &[("exact", Strategy::Exact), ("topk", Strategy::TopK)];
 
-pub(super) const PAGE: Key = Key {
+pub(super) const PAGE: LabKey = LabKey {
     name: "page",
+    values: "SIZE",
     help: "Unit of comparison and deduplication: a power of two from 1KiB to 1MiB",
     default: "4KiB",
     set: |config, text| {
@@ -81,8 +82,9 @@ pub(super) const PAGE: Key = Key {
     show: |config| config.page.to_string(),
 };
 
-pub(super) const HASH: Key = Key {
+pub(super) const HASH: LabKey = LabKey {
     name: "hash",
+    values: "xxh3, blake3, sha1",
     help: "How pages are recognised: xxh3 (fast), blake3 (cryptographic) or sha1",
     default: "xxh3",
     set: |config, text| {
@@ -93,32 +95,34 @@ pub(super) const HASH: Key = Key {
     show: |config| config.hash.to_string(),
 };
 
-pub(super) const MODE: Key = Key {
+pub(super) const MODE: LabKey = LabKey {
     name: "mode",
+    values: "full, incremental, local, collective, all",
     help: "Which pages are stored: full (all), incremental (written since the last), local (not twice in a rank), collective (not twice in a checkpoint), all (not twice in the job)",
     default: "all",
     set: |config, text| word(&mut config.mode, MODES, text),
-    show: |config| word_of(config.mode, MODES),
+    show: |config| word_of(config.mode, MODES).into(),
 };
 
-pub(super) const STRATEGY: Key = Key {
+pub(super) const STRATEGY: LabKey = LabKey {
     name: "strategy",
+    values: "exact, topk",
     help: "How ranks find pages that several hold: exact (all of them) or topk (the most frequent)",
     default: "exact",
     set: |config, text| word(&mut config.strategy, STRATEGIES, text),
-    show: |config| word_of(config.strategy, STRATEGIES),
+    show: |config| word_of(config.strategy, STRATEGIES).into(),
 };
 
-pub(super) const THRESHOLD: Key = Key {
+pub(super) const THRESHOLD: LabKey = LabKey {
     name: "threshold",
+    values: "auto, N",
     help: "Pages that the strategy topk follows: a number, or auto (as many as pay)",
     default: "auto",
     set: |config, text| {
         config.threshold = match text {
             "auto" => Threshold::Auto,
             _ => {
-                let mut pages = 0;
-                number(&mut pages, text, 1, 1 << 24).map_err(|why| format!("{why}, or auto"))?;
+                let pages = number(text, 1, 1 << 24).map_err(|why| format!("{why}, or auto"))?;
                 Threshold::Pages(pages)
             }
         };

@@ -1,4 +1,4 @@
-//! The effective settings of a job, each a typed value.
+//! What the engine reads: every choice made, each a typed value.
 
 use std::time::Duration;
 
@@ -10,12 +10,33 @@ use standfast_reduce::{CodecChoice, CodecSpec, FilterChoice};
 use standfast_store::Io;
 use standfast_write::Pipeline;
 
-use super::keys::{
-    Capture, Interval, KEYS, Mode, Restart, Ring, RingArithmetic, Strategy, Threshold, Track,
-    WhenFull, Write, key, unknown,
+use super::lab::{
+    IOS, LAB_KEYS, Mode, RingArithmetic, Strategy, Threshold, Track, WhenFull, Write,
 };
+use super::settings::{Capture, Restart, Settings};
 use super::size::ByteSize;
+use super::text::word_of;
 use super::time::TimeSpan;
+
+/// How long a program works between checkpoints, where it leaves that to `Job::point`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interval {
+    /// The program decides by itself.
+    Off,
+    /// As long as costs least, by measured checkpoints and the expected failures.
+    Auto,
+    /// As long as this.
+    Every(TimeSpan),
+}
+
+/// Whether shards of checkpoints are kept on other nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ring {
+    /// No.
+    Off,
+    /// Where nodes have stores of their own.
+    Auto,
+}
 
 /// The effective settings of a job.
 #[derive(Clone, Debug, PartialEq)]
@@ -170,20 +191,15 @@ impl Default for Config {
             signal: None,
             ask: String::new(),
         };
-        for key in KEYS {
+        for key in LAB_KEYS {
             (key.set)(&mut config, key.default).expect("defaults are valid");
         }
+        config.apply(&Settings::default());
         config
     }
 }
 
 impl Config {
-    /// Sets one value from text, as the file, the environment and the API do.
-    pub fn set(&mut self, name: &str, text: &str) -> Result<(), String> {
-        let key = key(name).ok_or_else(|| unknown(name))?;
-        (key.set)(self, text).map_err(|why| format!("{name}: {why}"))
-    }
-
     /// Checks what several settings must fulfil together.
     pub fn check(&self) -> Result<(), String> {
         let (page, block) = (self.page.0, self.block.0);
@@ -210,5 +226,10 @@ impl Config {
             0 => std::thread::available_parallelism().map_or(1, |cores| cores.get().min(4)),
             threads => threads,
         }
+    }
+
+    /// The word for how the directory is written and read.
+    pub(crate) fn io_word(&self) -> &'static str {
+        word_of(self.io, IOS)
     }
 }

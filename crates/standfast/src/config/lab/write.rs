@@ -2,8 +2,8 @@
 
 use standfast_store::Io;
 
-use super::Key;
-use super::text::{Words, assign, number, word, word_of};
+use super::LabKey;
+use crate::config::text::{Words, assign, number, word, word_of};
 
 /// How captured pages reach the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,52 +24,62 @@ const WRITES: Words<Write> = &[
     ("wag", Write::Wag),
     ("wag-dbi", Write::WagDbi),
 ];
-const IOS: Words<Io> = &[("auto", Io::Auto), ("direct", Io::Direct), ("buffered", Io::Buffered)];
+pub(in crate::config) const IOS: Words<Io> =
+    &[("auto", Io::Auto), ("direct", Io::Direct), ("buffered", Io::Buffered)];
 
-pub(super) const POOL: Key = Key {
+pub(super) const POOL: LabKey = LabKey {
     name: "pool",
-    help: "Memory for captured pages on their way to the store, of each rank; with write = wag-dbi a value that is set is for all ranks of a node together, and the default for each; at least four blocks",
+    values: "SIZE",
+    help: "Memory of each rank for captured pages on their way to the store, at least four blocks; with write = wag-dbi of all ranks of a node; by memory",
     default: "64MiB",
     set: |config, text| assign(&mut config.pool, text),
     show: |config| config.pool.to_string(),
 };
 
-pub(super) const WRITE: Key = Key {
+pub(super) const WRITE: LabKey = LabKey {
     name: "write",
-    help: "How captured pages reach the store: pool (this process writes them while the program goes on), wag-dbi (the node's agent does, for all ranks of the node), or for comparison direct (each piece while the program waits) and wag (small pieces together, while the program waits)",
+    values: "pool, wag-dbi, direct, wag",
+    help: "How captured pages reach the store: pool (this process writes them while the program goes on), wag-dbi (the node's agent does, for all ranks of the node), or for comparison direct (each piece while the program waits) and wag (small pieces together, while the program waits); by agent",
     default: "pool",
     set: |config, text| word(&mut config.write, WRITES, text),
-    show: |config| word_of(config.write, WRITES),
+    show: |config| word_of(config.write, WRITES).into(),
 };
 
-pub(super) const WAG_THRESHOLD: Key = Key {
+pub(super) const WAG_THRESHOLD: LabKey = LabKey {
     name: "wag_threshold",
+    values: "SIZE",
     help: "With write = wag, pieces from this size on are written by themselves",
     default: "256KiB",
     set: |config, text| assign(&mut config.wag_threshold, text),
     show: |config| config.wag_threshold.to_string(),
 };
 
-pub(super) const SEGMENT: Key = Key {
+pub(super) const SEGMENT: LabKey = LabKey {
     name: "segment",
+    values: "SIZE",
     help: "Largest segment before compression; smaller ones let prune free space sooner",
     default: "1GiB",
     set: |config, text| assign(&mut config.segment, text),
     show: |config| config.segment.to_string(),
 };
 
-pub(super) const IO: Key = Key {
+pub(super) const IO: LabKey = LabKey {
     name: "io",
+    values: "auto, direct, buffered",
     help: "How the directory is written and read: auto, direct (past the page cache), buffered",
     default: "auto",
     set: |config, text| word(&mut config.io, IOS, text),
-    show: |config| word_of(config.io, IOS),
+    show: |config| word_of(config.io, IOS).into(),
 };
 
-pub(super) const IO_THREADS: Key = Key {
+pub(super) const IO_THREADS: LabKey = LabKey {
     name: "io_threads",
+    values: "N",
     help: "Reads and writes in flight",
     default: "8",
-    set: |config, text| number(&mut config.io_threads, text, 1, 64),
+    set: |config, text| {
+        config.io_threads = number(text, 1, 64)?;
+        Ok(())
+    },
     show: |config| config.io_threads.to_string(),
 };

@@ -3,23 +3,28 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
-use crate::config::time::TimeSpan;
+use super::time::TimeSpan;
 
 /// The words of a setting that is one of a few.
 pub(super) type Words<T> = &'static [(&'static str, T)];
 
 /// Reads one of a few words.
 pub(super) fn word<T: Copy>(place: &mut T, words: Words<T>, text: &str) -> Result<(), String> {
-    let found = words.iter().find(|(word, _)| *word == text);
-    let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-    *place = found.ok_or_else(|| one_of(text, &known.join(", ")))?.1;
+    *place = find(words, text)?;
     Ok(())
 }
 
+/// The value of one of a few words.
+pub(super) fn find<T: Copy>(words: Words<T>, text: &str) -> Result<T, String> {
+    let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+    let found = words.iter().find(|(word, _)| *word == text);
+    found.map(|(_, value)| *value).ok_or_else(|| one_of(text, &known.join(", ")))
+}
+
 /// The word for a value.
-pub(super) fn word_of<T: PartialEq>(value: T, words: Words<T>) -> String {
+pub(super) fn word_of<T: PartialEq>(value: T, words: Words<T>) -> &'static str {
     let found = words.iter().find(|(_, meaning)| *meaning == value);
-    found.expect("every value has a word").0.into()
+    found.expect("every value has a word").0
 }
 
 /// Why a text is refused that is none of a few.
@@ -33,7 +38,7 @@ pub(super) fn assign<T: FromStr<Err: Display>>(place: &mut T, text: &str) -> Res
     Ok(())
 }
 
-/// Reads a time that is not nothing.
+/// Parses a duration greater than zero.
 pub(super) fn time(text: &str) -> Result<TimeSpan, String> {
     let time: TimeSpan = text.parse()?;
     if time.0.is_zero() { Err(format!("{text:?} is no time above 0")) } else { Ok(time) }
@@ -41,17 +46,11 @@ pub(super) fn time(text: &str) -> Result<TimeSpan, String> {
 
 /// Reads a number within bounds.
 pub(super) fn number<T: FromStr + PartialOrd + Display>(
-    place: &mut T,
     text: &str,
     least: T,
     most: T,
-) -> Result<(), String> {
+) -> Result<T, String> {
     let value: Option<T> = text.parse().ok();
-    match value {
-        Some(value) if value >= least && value <= most => {
-            *place = value;
-            Ok(())
-        }
-        _ => Err(format!("{text:?} is not a number from {least} to {most}")),
-    }
+    let fits = |value: &T| *value >= least && *value <= most;
+    value.filter(fits).ok_or_else(|| format!("{text:?} is not a number from {least} to {most}"))
 }

@@ -1,8 +1,8 @@
-//! How changed pages are found and taken.
+//! How changed pages are found, and memory for copies of them.
 
-use super::Key;
-use super::text::{Words, word, word_of};
+use super::LabKey;
 use crate::config::size::ByteSize;
+use crate::config::text::{Words, word, word_of};
 
 /// How changed pages are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,15 +17,6 @@ pub enum Track {
     Hash,
 }
 
-/// Whether a checkpoint stops the program while its pages are taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Capture {
-    /// It does.
-    Stop,
-    /// Only to protect or copy them; a page that is written meanwhile is copied first.
-    Cow,
-}
-
 /// Least memory for the copies of a snapshot.
 const COW_POOL_MIN: u64 = 1 << 20;
 
@@ -35,27 +26,20 @@ const TRACKS: Words<Track> = &[
     ("mprotect", Track::Mprotect),
     ("hash", Track::Hash),
 ];
-const CAPTURES: Words<Capture> = &[("stop", Capture::Stop), ("cow", Capture::Cow)];
 
-pub(super) const TRACK: Key = Key {
+pub(super) const TRACK: LabKey = LabKey {
     name: "track",
+    values: "auto, uffd, mprotect, hash",
     help: "How changed pages are found: auto, uffd (by the kernel), mprotect (by faults; no system call may write to protected memory), hash (looks at every page; for memory that devices write)",
     default: "auto",
     set: |config, text| word(&mut config.track, TRACKS, text),
-    show: |config| word_of(config.track, TRACKS),
+    show: |config| word_of(config.track, TRACKS).into(),
 };
 
-pub(super) const CAPTURE: Key = Key {
-    name: "capture",
-    help: "Whether the program waits while its pages are taken: stop, or cow (it goes on at once; a page it writes to meanwhile is copied first)",
-    default: "stop",
-    set: |config, text| word(&mut config.capture, CAPTURES, text),
-    show: |config| word_of(config.capture, CAPTURES),
-};
-
-pub(super) const COW_POOL: Key = Key {
+pub(super) const COW_POOL: LabKey = LabKey {
     name: "cow_pool",
-    help: "Memory for the copies of capture = cow, from 1MiB; fastest where it holds what changes between checkpoints",
+    values: "SIZE",
+    help: "Memory of each rank for the copies of capture = cow, from 1MiB; by memory",
     default: "64MiB",
     set: |config, text| {
         let size: ByteSize = text.parse()?;

@@ -2,8 +2,8 @@
 
 use standfast_write::Pipeline;
 
-use super::Key;
-use super::text::{Words, assign, number, word, word_of};
+use super::LabKey;
+use crate::config::text::{Words, assign, number, word, word_of};
 
 const PIPELINES: Words<Pipeline> = &[
     ("pipelined", Pipeline::Pipelined),
@@ -12,42 +12,41 @@ const PIPELINES: Words<Pipeline> = &[
     ("gpu", Pipeline::Gpu),
 ];
 
-pub(super) const PIPELINE: Key = Key {
+pub(super) const PIPELINE: LabKey = LabKey {
     name: "pipeline",
-    help: "How collecting, compressing and storing take turns: pipelined (all at once), serial (one after the other), none (nothing is compressed), gpu (compressed on a GPU, where there is one)",
+    values: "pipelined, serial, none, gpu",
+    help: "How collecting, compressing and storing take turns: pipelined (all at once), serial (one after the other), none (nothing is compressed), gpu (compressed on a GPU, where there is one); by gpu",
     default: "pipelined",
     set: |config, text| word(&mut config.pipeline, PIPELINES, text),
-    show: |config| word_of(config.pipeline, PIPELINES),
+    show: |config| word_of(config.pipeline, PIPELINES).into(),
 };
 
-pub(super) const CODEC: Key = Key {
-    name: "codec",
-    help: "How new pages are compressed: auto (per block, what is quickest now), none, lz4, zstd[:-7..22], deflate[:1-12]",
-    default: "lz4",
-    set: |config, text| assign(&mut config.codec, text),
-    show: |config| config.codec.to_string(),
-};
-
-pub(super) const FILTER: Key = Key {
+pub(super) const FILTER: LabKey = LabKey {
     name: "filter",
+    values: "auto, none, shuffle4, shuffle8, delta4, delta8",
     help: "Rearrangement before compressing: auto (tried per block), none, shuffle4, shuffle8 (byte planes of numbers), delta4, delta8 (of their differences)",
     default: "auto",
     set: |config, text| assign(&mut config.filter, text),
     show: |config| config.filter.to_string(),
 };
 
-pub(super) const BLOCK: Key = Key {
+pub(super) const BLOCK: LabKey = LabKey {
     name: "block",
+    values: "SIZE",
     help: "Pages compressed together: at least one page, at most 16MiB",
     default: "128KiB",
     set: |config, text| assign(&mut config.block, text),
     show: |config| config.block.to_string(),
 };
 
-pub(super) const THREADS: Key = Key {
+pub(super) const THREADS: LabKey = LabKey {
     name: "threads",
+    values: "N",
     help: "Threads that hash while the program waits, and that compress after; 0: one per core, at most 4",
     default: "0",
-    set: |config, text| number(&mut config.threads, text, 0, 256),
+    set: |config, text| {
+        config.threads = number(text, 0, 256)?;
+        Ok(())
+    },
     show: |config| config.threads.to_string(),
 };

@@ -1,16 +1,7 @@
 //! Shards of checkpoints on other nodes.
 
-use super::Key;
-use super::text::{Words, word, word_of};
-
-/// Whether shards of checkpoints are kept on other nodes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ring {
-    /// No.
-    Off,
-    /// Where nodes have stores of their own.
-    Auto,
-}
+use super::LabKey;
+use crate::config::text::{Words, word, word_of};
 
 /// Who multiplies for the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,26 +15,9 @@ pub enum RingArithmetic {
 const RING_ARITHMETICS: Words<RingArithmetic> =
     &[("cpu", RingArithmetic::Cpu), ("gpu", RingArithmetic::Gpu)];
 
-pub(super) const RING: Key = Key {
-    name: "ring",
-    help: "Keep shards of checkpoints on other nodes: off, or auto where nodes have stores of their own",
-    default: "off",
-    set: |config, text| {
-        config.ring = match text {
-            "off" => Ring::Off,
-            "auto" => Ring::Auto,
-            _ => return Err("it is off or auto".into()),
-        };
-        Ok(())
-    },
-    show: |config| match config.ring {
-        Ring::Off => "off".into(),
-        Ring::Auto => "auto".into(),
-    },
-};
-
-pub(super) const RING_GROUP: Key = Key {
+pub(super) const RING_GROUP: LabKey = LabKey {
     name: "ring_group",
+    values: "auto, N",
     help: "Members of a group on the ring, or auto: by the number of nodes, 4 for most jobs",
     default: "auto",
     set: |config, text| {
@@ -56,8 +30,9 @@ pub(super) const RING_GROUP: Key = Key {
     },
 };
 
-pub(super) const RING_SHARDS: Key = Key {
+pub(super) const RING_SHARDS: LabKey = LabKey {
     name: "ring_shards",
+    values: "N",
     help: "Shards of a group, at most its members; 0: as many. Fewer are kept where disks are too full",
     default: "0",
     set: |config, text| {
@@ -67,12 +42,13 @@ pub(super) const RING_SHARDS: Key = Key {
     show: |config| config.ring_shards.to_string(),
 };
 
-pub(super) const RING_ARITHMETIC: Key = Key {
+pub(super) const RING_ARITHMETIC: LabKey = LabKey {
     name: "ring_arithmetic",
+    values: "cpu, gpu",
     help: "Who multiplies for the ring, to make shards and to bring back what is lost: cpu, gpu (where there is one; blocks of 4 MiB)",
     default: "cpu",
     set: |config, text| word(&mut config.ring_arithmetic, RING_ARITHMETICS, text),
-    show: |config| word_of(config.ring_arithmetic, RING_ARITHMETICS),
+    show: |config| word_of(config.ring_arithmetic, RING_ARITHMETICS).into(),
 };
 
 /// A number of members or shards.

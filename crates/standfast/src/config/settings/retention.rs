@@ -1,0 +1,91 @@
+//! Which checkpoints stay: `all`, or any of `8`, `200GiB`, `every 10`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::config::size::ByteSize;
+use crate::config::text::number;
+
+/// Which checkpoints stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retention {
+    /// So many of the newest; `None`: all.
+    pub newest: Option<u32>,
+    /// As many as fit into so much space.
+    pub bytes: Option<ByteSize>,
+    /// Of so many checkpoints one stays permanently.
+    pub every: Option<u64>,
+}
+
+impl Retention {
+    /// Nothing is removed.
+    pub const ALL: Self = Self { newest: None, bytes: None, every: None };
+}
+
+impl FromStr for Retention {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut read = Self::ALL;
+        let mut counts = 0;
+        for part in text.split(',').map(str::trim) {
+            let twice = match part.strip_prefix("every ") {
+                Some(every) => read.every.replace(number(every.trim(), 1, u64::MAX)?).is_some(),
+                None if part == "all" || part.bytes().all(|byte| byte.is_ascii_digit()) => {
+                    counts += 1;
+                    read.newest = if part == "all" { None } else { Some(count(part)?) };
+                    counts > 1
+                }
+                None => read.bytes.replace(size(part)?).is_some(),
+            };
+            if twice {
+                return Err(format!("{text:?} says the same twice"));
+            }
+        }
+        Ok(read)
+    }
+}
+
+fn count(text: &str) -> Result<u32, String> {
+    number(text, 1, u32::MAX).map_err(|why| format!("{why}, or all"))
+}
+
+fn size(text: &str) -> Result<ByteSize, String> {
+    let size: Option<ByteSize> = text.parse().ok().filter(|size: &ByteSize| size.0 > 0);
+    size.ok_or_else(|| {
+        format!("{text:?} is none of all, a number, a size such as 200GiB, or every K; with commas between them")
+    })
+}
+
+impl fmt::Display for Retention {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts = [
+            self.newest.map(|newest| newest.to_string()),
+            self.bytes.map(|bytes| bytes.to_string()),
+            self.every.map(|every| format!("every {every}")),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        f.write_str(if parts.is_empty() { "all" } else { "" })?;
+        f.write_str(&parts.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_come_in_any_order_and_once() {
+        let all = Retention { newest: Some(3), bytes: Some(ByteSize(1 << 30)), every: Some(10) };
+        for text in ["3, 1GiB, every 10", "every 10,1GiB,3", "1 GiB, 3, every  10"] {
+            assert_eq!(text.parse(), Ok(all), "{text}");
+        }
+        assert_eq!(all.to_string(), "3, 1GiB, every 10");
+        assert_eq!("all".parse(), Ok(Retention::ALL));
+        assert_eq!("every 4".parse(), Ok(Retention { every: Some(4), ..Retention::ALL }));
+        for bad in ["", "0", "3, 4", "all, 3", "1GiB, 2GiB", "every", "every 0", "0B", "many", "-1"]
+        {
+            assert!(bad.parse::<Retention>().is_err(), "{bad}");
+        }
+    }
+}
