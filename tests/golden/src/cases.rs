@@ -132,11 +132,11 @@ const PAIRS: &[usize] = &[0, 0, 1, 1];
 
 /// All cases.
 pub const CASES: &[Case] = &[
-    solo("mode-full", &[("mode", "full")], &[LZ4, RAW, Page(4096), Hash(HashKind::Xxh3)]),
-    solo("mode-incremental", &[("mode", "incremental")], &[LZ4]),
-    solo("mode-local", &[("mode", "local")], &[LZ4]),
-    solo("mode-collective", &[("mode", "collective")], &[LZ4]),
-    solo("mode-all", &[("mode", "all")], &[LZ4]),
+    solo("mode-full", &[("lab.mode", "full")], &[LZ4, RAW, Page(4096), Hash(HashKind::Xxh3)]),
+    solo("mode-incremental", &[("lab.mode", "incremental")], &[LZ4]),
+    solo("mode-local", &[("lab.mode", "local")], &[LZ4]),
+    solo("mode-collective", &[("lab.mode", "collective")], &[LZ4]),
+    solo("mode-all", &[("lab.mode", "all")], &[LZ4]),
     solo("codec-none", &[("codec", "none")], &[RAW]),
     solo("codec-lz4", &[("codec", "lz4")], &[LZ4]),
     solo("codec-zstd", &[("codec", "zstd")], &[ZSTD]),
@@ -146,47 +146,52 @@ pub const CASES: &[Case] = &[
     solo("codec-auto", &[("codec", "auto")], &[]),
     Case {
         life: Life::Device,
-        ..solo("device-float", &[("device_codec", "float")], &[Codec(CodecKind::Float), LZ4])
+        ..solo("device-float", &[("lab.device_codec", "float")], &[Codec(CodecKind::Float), LZ4])
     },
     Case {
         life: Life::Device,
-        ..solo("device-deflate", &[("device_codec", "deflate")], &[DEFLATE, LZ4])
+        ..solo("device-deflate", &[("lab.device_codec", "deflate")], &[DEFLATE, LZ4])
     },
-    solo("filter-none", &[("filter", "none")], &[Filter(FilterKind::None)]),
-    solo("filter-shuffle4", &[("filter", "shuffle4")], &[Filter(FilterKind::Shuffle4)]),
-    solo("filter-shuffle8", &[("filter", "shuffle8")], &[Filter(FilterKind::Shuffle8)]),
-    solo("filter-delta4", &[("filter", "delta4")], &[Filter(FilterKind::Delta4)]),
-    solo("filter-delta8", &[("filter", "delta8")], &[Filter(FilterKind::Delta8)]),
-    solo("filter-auto", &[("filter", "auto"), ("codec", "zstd")], &[ZSTD]),
-    solo("hash-blake3", &[("hash", "blake3")], &[Hash(HashKind::Blake3)]),
-    solo("hash-sha1", &[("hash", "sha1")], &[Hash(HashKind::Sha1)]),
-    solo("page-1k", &[("page", "1KiB")], &[Page(1024)]),
+    solo("filter-none", &[("lab.filter", "none")], &[Filter(FilterKind::None)]),
+    solo("filter-shuffle4", &[("lab.filter", "shuffle4")], &[Filter(FilterKind::Shuffle4)]),
+    solo("filter-shuffle8", &[("lab.filter", "shuffle8")], &[Filter(FilterKind::Shuffle8)]),
+    solo("filter-delta4", &[("lab.filter", "delta4")], &[Filter(FilterKind::Delta4)]),
+    solo("filter-delta8", &[("lab.filter", "delta8")], &[Filter(FilterKind::Delta8)]),
+    solo("filter-auto", &[("lab.filter", "auto"), ("codec", "zstd")], &[ZSTD]),
+    solo("hash-blake3", &[("lab.hash", "blake3")], &[Hash(HashKind::Blake3)]),
+    solo("hash-sha1", &[("lab.hash", "sha1")], &[Hash(HashKind::Sha1)]),
+    solo("page-1k", &[("lab.page", "1KiB")], &[Page(1024)]),
     Case {
         scale: 8,
-        ..solo("page-64k", &[("page", "64KiB"), ("block", "128KiB")], &[Page(65536)])
+        ..solo("page-64k", &[("lab.page", "64KiB"), ("lab.block", "128KiB")], &[Page(65536)])
     },
     // Every region is shorter than its one page.
     solo(
         "page-1m",
-        &[("page", "1MiB"), ("block", "1MiB"), ("pool", "8MiB"), ("mode", "incremental")],
+        &[
+            ("lab.page", "1MiB"),
+            ("lab.block", "1MiB"),
+            ("lab.pool", "8MiB"),
+            ("lab.mode", "incremental"),
+        ],
         &[Page(1 << 20)],
     ),
-    solo("block-usual", &[("block", "128KiB")], &[LZ4]),
-    solo("segments-small", &[("segment", "8KiB")], &[LZ4]),
-    solo("capture-cow", &[("capture", "cow"), ("cow_pool", "1MiB")], &[LZ4]),
-    solo("write-wag", &[("write", "wag")], &[RAW]),
+    solo("block-usual", &[("lab.block", "128KiB")], &[LZ4]),
+    solo("segments-small", &[("lab.segment", "8KiB")], &[LZ4]),
+    solo("capture-cow", &[("capture", "cow"), ("lab.cow_pool", "1MiB")], &[LZ4]),
+    solo("write-wag", &[("lab.write", "wag")], &[RAW]),
     // What is pruned leaves segments that later checkpoints refer to.
     Case { taken: &[1, 2, 3, 4], listed: &[4, 3], ..solo("keep-two", &[("keep", "2")], &[LZ4]) },
     // Newest is what was committed last, whatever its number.
     Case { taken: &[1, 2, 3, 2], listed: &[2, 3, 1], ..solo("version-again", &[], &[LZ4]) },
-    Case { life: Life::Marked, ..solo("marked", &[("mode", "full")], &[Below(name::MARKS)]) },
-    trio("ranks-exact", &[("strategy", "exact")], &[LZ4, Segments(9)]),
-    trio("ranks-topk", &[("strategy", "topk")], &[References]),
-    trio("ranks-local", &[("mode", "local")], &[LZ4]),
+    Case { life: Life::Marked, ..solo("marked", &[("lab.mode", "full")], &[Below(name::MARKS)]) },
+    trio("ranks-exact", &[("lab.strategy", "exact")], &[LZ4, Segments(9)]),
+    trio("ranks-topk", &[("lab.strategy", "topk")], &[References]),
+    trio("ranks-local", &[("lab.mode", "local")], &[LZ4]),
     Case {
         taken: &[1, 2, 3, 4],
         listed: &[4, 3],
-        ..trio("ranks-keep-two", &[("keep", "2"), ("segment", "8KiB")], &[LZ4])
+        ..trio("ranks-keep-two", &[("keep", "2"), ("lab.segment", "8KiB")], &[LZ4])
     },
     apart("nodes", PAIRS, &[], &[Below(name::IDENTITY)]),
     Case {
@@ -196,18 +201,18 @@ pub const CASES: &[Case] = &[
         ..apart(
             "nodes-ring",
             &[0, 1, 2, 3],
-            &[("ring", "auto"), ("ring_group", "2"), ("strategy", "topk")],
+            &[("ring", "auto"), ("lab.ring_group", "2"), ("lab.strategy", "topk")],
             &[Below(name::SHARDS), Below(name::RINGS), References],
         )
     },
     Case { life: Life::Agents, ..trio("agent", &[], &[Segments(3)]) },
     Case {
         life: Life::Agents,
-        ..apart("agent-nodes", PAIRS, &[("strategy", "topk")], &[References, Segments(6)])
+        ..apart("agent-nodes", PAIRS, &[("lab.strategy", "topk")], &[References, Segments(6)])
     },
     Case {
         life: Life::Pledged,
-        ..apart("pledged", PAIRS, &[("strategy", "topk")], &[Below(name::PLEDGES), Segments(6)])
+        ..apart("pledged", PAIRS, &[("lab.strategy", "topk")], &[Below(name::PLEDGES), Segments(6)])
     },
     Case { life: Life::Drained(&[3, 2, 1]), ..solo("drained", &[], &[ZSTD, Below(name::DRAINS)]) },
     Case { life: Life::Drained(&[3, 2, 1]), ..apart("drained-nodes", PAIRS, &[], &[ZSTD]) },

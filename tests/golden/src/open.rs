@@ -31,7 +31,7 @@ pub fn global(dir: &Path) -> PathBuf {
 /// stores, so frozen ones do not need settings that may be gone by then.
 pub fn reading(dir: &Path, case: &Case) -> Settings {
     let place = dir.join(if case.apart { "store/{node}" } else { "store" });
-    let mut all = settings(&[("job", JOB), ("keep", "0"), ("store", &place.to_string_lossy())]);
+    let mut all = settings(&[("job", JOB), ("keep", "all"), ("store", &place.to_string_lossy())]);
     if case.has_global() {
         all.push(("global".into(), dir.join("global").to_string_lossy().into()));
     }
@@ -83,7 +83,7 @@ fn on_ranks_of<T: Send>(
 
 /// Nodes have names of their own: that of the host would get into the stores.
 fn loaded(case: &Case, settings: &Settings, rank: usize) -> Result<Loaded> {
-    let node = ("node".to_owned(), format!("n{}", case.node_of[rank]));
-    let all: Settings = settings.iter().cloned().chain([node]).collect();
-    Ok(Loaded::load(&all)?)
+    let node = ("lab.node".to_owned(), format!("n{}", case.node_of[rank]));
+    let all = settings.iter().cloned().chain([node]);
+    Ok(Loaded::load(&standfast_testkit::last_of_each(all))?)
 }

@@ -18,8 +18,13 @@ use crate::open::{Settings, on_all_ranks, on_funneled_ranks, reading, settings, 
 use crate::traces;
 
 /// Blocks of one page, so that noise is stored as it is; a case's own settings come after these.
-const USUAL: &[(&str, &str)] =
-    &[("block", "4KiB"), ("pool", "1MiB"), ("threads", "2"), ("page", "4KiB"), ("codec", "lz4")];
+const USUAL: &[(&str, &str)] = &[
+    ("lab.block", "4KiB"),
+    ("lab.pool", "1MiB"),
+    ("lab.threads", "2"),
+    ("lab.page", "4KiB"),
+    ("codec", "lz4"),
+];
 
 /// Writes every case into a directory of its own below `dir`, which must not exist.
 pub fn family(dir: &Path) -> Result<()> {
@@ -173,9 +178,9 @@ impl Agents {
     fn settings(&self) -> Settings {
         let base = self.base();
         settings(&[
-            ("write", "wag-dbi"),
-            ("agent_dir", &base.to_string_lossy()),
-            ("agent_command", "/no/such/command"),
+            ("lab.write", "wag-dbi"),
+            ("lab.agent_dir", &base.to_string_lossy()),
+            ("lab.agent_command", "/no/such/command"),
         ])
     }
 }

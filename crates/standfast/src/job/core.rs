@@ -277,7 +277,7 @@ mod tests {
         std::thread::spawn(move || {
             let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
             run_threads(3, |comm| {
-                let loaded = Loaded::load(&[("page".into(), "1KiB".into())]).unwrap();
+                let loaded = Loaded::load(&[("lab.page".into(), "1KiB".into())]).unwrap();
                 let job = Job::open_store_comm(loaded, Arc::clone(&store), &comm).unwrap();
                 let field = job.alloc::<u64>("field", 4096).unwrap();
                 for step in 0..3 {

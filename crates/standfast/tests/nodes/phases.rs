@@ -69,14 +69,18 @@ impl Swept<'_> {
 /// Runs a phase in every sort of job, with the first and the last rank as the one that fails.
 fn in_every_job(phase: fn(&Swept<'_>)) {
     let cases: [Case; 8] = [
-        (&[0, 0, 0], false, &[("local_bytes", "4MiB")]),
+        (&[0, 0, 0], false, &[("keep", "3, 4MiB")]),
         (&[0, 0, 0], true, &[]),
-        (&[0, 0, 0], false, &[("strategy", "topk")]),
-        (&[0, 0, 0], false, &[("strategy", "topk"), ("capture", "cow")]),
-        (&[0, 0, 1], false, &[("local_bytes", "4MiB"), ("capture", "cow")]),
-        (&[0, 1, 1], true, &[("strategy", "topk")]),
-        (&[0, 1, 2, 3], false, &[("ring", "auto"), ("ring_group", "2")]),
-        (&[0, 1, 2, 3], true, &[("ring", "auto"), ("ring_group", "2"), ("strategy", "topk")]),
+        (&[0, 0, 0], false, &[("lab.strategy", "topk")]),
+        (&[0, 0, 0], false, &[("lab.strategy", "topk"), ("capture", "cow")]),
+        (&[0, 0, 1], false, &[("keep", "3, 4MiB"), ("capture", "cow")]),
+        (&[0, 1, 1], true, &[("lab.strategy", "topk")]),
+        (&[0, 1, 2, 3], false, &[("ring", "auto"), ("lab.ring_group", "2")]),
+        (
+            &[0, 1, 2, 3],
+            true,
+            &[("ring", "auto"), ("lab.ring_group", "2"), ("lab.strategy", "topk")],
+        ),
     ];
     for (node_of, funneled, settings) in cases {
         for bad in [0, node_of.len() - 1] {
