@@ -14,7 +14,7 @@ LANGUAGE ?= c
 all-built = $(CARGO) build --locked --workspace --all-targets -q
 # The lab is a workspace of its own, with its own lock file and the same target directory.
 in-lab = cd lab && $(CARGO)
-deny = $${CARGO_TARGET_DIR:-target}/deny/bin/cargo-deny -L error --offline --locked
+deny = $${CARGO_TARGET_DIR:-target}/deny/bin/cargo-deny -L error --offline --locked --config deny.toml
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -58,7 +58,7 @@ fuzz: deps-test ## Every decoder, FUZZ_SECONDS each
 
 audit: deps-audit ## Licences, sources and duplicates of dependencies, by cargo-deny; offline
 	@set -e; for workspace in . lab; do \
-	    $(deny) --manifest-path $$workspace/Cargo.toml check --config deny.toml licenses bans sources; \
+	    $(deny) --manifest-path $$workspace/Cargo.toml check licenses bans sources; \
 	done
 
 bench: deps-build ## This machine's ceilings and what each stage reaches of them
