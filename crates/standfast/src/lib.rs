@@ -9,19 +9,19 @@
 //!
 //! # let dir = tempfile::tempdir().unwrap();
 //! # let store = dir.path().to_str().unwrap();
-//! let job = Job::open(&[("store", store), ("job", "heat")])?;
+//! let job = Job::builder().store(store).job("heat").open()?;
 //! let field = job.alloc::<f64>("field", 4096)?;
-//! let step = job.alloc::<u64>("step", 1)?;
+//! let step = job.value::<u64>("step")?;
 //!
 //! match job.restart(None) {
 //!     Ok(restarted) => println!("goes on from checkpoint {}", restarted.version),
 //!     Err(error) if error.kind() == Kind::Missing => println!("a fresh start"),
 //!     Err(error) => return Err(error),
 //! }
-//! while step.read()[0] < 100 {
+//! while step.get() < 100 {
 //!     field.write().iter_mut().for_each(|value| *value += 1.0);
-//!     step.write()[0] += 1;
-//!     if step.read()[0] % 25 == 0 {
+//!     step.set(step.get() + 1);
+//!     if step.get() % 25 == 0 {
 //!         job.checkpoint(None)?;
 //!     }
 //! }
@@ -61,13 +61,19 @@ pub mod ring;
 mod room;
 mod sources;
 mod stores;
+mod value;
 
 pub use ask::Ask;
 pub use error::{Error, Result};
-pub use job::Job;
+pub use job::{Job, JobBuilder};
 pub use progress::Progress;
 pub use protected::{Element, Protected, ReadGuard, WriteGuard};
-pub use report::{Report, human_bytes, human_ns, survives};
+#[doc(hidden)]
+pub use report::human_ns;
+pub use report::{Report, human_bytes, survives};
 pub use restart::Restarted;
-pub use standfast_checkpoint::{FAILPOINTS, RING_FAILPOINTS, mark, prune};
+#[doc(hidden)]
+pub use standfast_checkpoint::{FAILPOINTS, RING_FAILPOINTS};
+pub use standfast_checkpoint::{mark, prune};
 pub use standfast_format::{Image, Kind, Level, Manifest, Rank, Retry, Stats, Version};
+pub use value::Value;

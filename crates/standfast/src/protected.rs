@@ -5,6 +5,7 @@
 //! is being captured. A guard that is still alive makes the call fail with its region's name,
 //! instead of blocking for ever.
 
+use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
@@ -60,6 +61,7 @@ fn hold_each<'a>(
 }
 
 /// A protected array, on pages of its own. Dropping it ends the protection.
+#[must_use = "dropping it ends the protection"]
 pub struct Protected<T: Element> {
     memory: Arc<RwLock<Array<T>>>,
     name: String,
@@ -174,6 +176,12 @@ impl<T: Element> Protected<T> {
     }
 }
 
+impl<T: Element> fmt::Debug for Protected<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Protected").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
 impl<T: Element> Drop for Protected<T> {
     fn drop(&mut self) {
         if let Some(core) = self.core.upgrade() {
@@ -208,5 +216,17 @@ impl<T> Deref for WriteGuard<'_, T> {
 impl<T> DerefMut for WriteGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut [T] {
         &mut self.0
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for ReadGuard<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for WriteGuard<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
     }
 }

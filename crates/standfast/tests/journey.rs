@@ -238,7 +238,7 @@ fn two_jobs_on_one_store_are_told_apart() {
     let dir = tempfile::tempdir().unwrap();
     let first = open(dir.path(), &[]);
     let settings = [("store", dir.path().to_str().unwrap()), ("job", "test")];
-    let error = Job::open(&settings).err().expect("one writer at a time");
+    let error = Job::open(&settings).expect_err("one writer at a time");
     assert_eq!(error.kind(), Kind::Busy);
     assert!(error.to_string().contains(&std::process::id().to_string()), "{error}");
     drop(first);
@@ -286,7 +286,7 @@ fn memory_written_during_capture_is_never_committed() {
 fn configuration_errors_come_before_any_file() {
     let dir = tempfile::tempdir().unwrap();
     let settings = [("store", dir.path().to_str().unwrap()), ("codec", "zip")];
-    let error = Job::open(&settings).err().expect("no such codec");
+    let error = Job::open(&settings).expect_err("no such codec");
     assert_eq!(error.kind(), Kind::Invalid);
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
     assert!(Loaded::load(&[("lab.pool".into(), "1KiB".into())]).is_err());

@@ -100,7 +100,7 @@ fn a_page_that_is_not_what_it_was_ends_the_program() {
     if let Some(store) = std::env::var_os(CASE) {
         let job = open(std::path::Path::new(&store), &[("codec", "none")]);
         let array = job.alloc::<u64>("array", WORDS).unwrap();
-        job.alloc::<u64>("odd", 1001).unwrap();
+        let _odd = job.alloc::<u64>("odd", 1001).unwrap();
         job.restart(None).unwrap();
         println!("goes on");
         let words = array.read();

@@ -159,7 +159,7 @@ fn a_marked_checkpoint_that_is_asked_for_by_number_is_tried() {
     let segment = two_checkpoints(dir.path());
     let job = open(dir.path());
     let words = job.alloc::<u64>("words", WORDS).unwrap();
-    job.alloc::<u64>("step", 1).unwrap();
+    drop(job.alloc::<u64>("step", 1).unwrap());
     let attempt = job.list()[0].attempt;
     let raw = DirStore::open(dir.path().join("test"), &Options::default()).unwrap();
     mark::put(&raw, Version(2), attempt, "a test").unwrap();

@@ -8,10 +8,12 @@
 //! - Opening a store removes what a crashed predecessor left half-made, and nothing else.
 
 mod agent_lost;
+mod builder;
 mod core;
 mod open;
 mod take;
 
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -20,6 +22,7 @@ use standfast_format::{Kind, Level, Manifest, Rank, StoreHeader, Version, name};
 use standfast_restart::Inventory;
 use standfast_store::{LockGuard, Store};
 
+pub use self::builder::JobBuilder;
 pub(crate) use self::core::{Core, lock};
 use crate::ask::Asked;
 use crate::config::Loaded;
@@ -48,6 +51,12 @@ pub struct Job {
     pub(crate) multiplier: ring::Multiplier,
     /// Held by the leaders of stores for all.
     lock: Option<LockGuard>,
+}
+
+impl fmt::Debug for Job {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Job").field("store", &self.store.describe()).finish_non_exhaustive()
+    }
 }
 
 impl Job {

@@ -167,7 +167,7 @@ fn serve(dir: &Path) -> (Place, std::thread::JoinHandle<()>) {
 }
 
 fn refused(opened: standfast::Result<Job>, sentence: &str) {
-    let error = opened.err().expect("such settings make no sense");
+    let error = opened.expect_err("such settings make no sense");
     assert_eq!(error.kind(), Kind::Invalid, "{error}");
     assert!(error.to_string().contains(sentence), "{error}");
 }
