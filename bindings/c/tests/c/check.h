@@ -30,7 +30,8 @@ static inline sf_job *open_job(const char *store, const char *settings)
 {
     char options[4096];
     sf_job *job = NULL;
-    snprintf(options, sizeof options, "job=test; memory=4MiB; store=%s; %s", store, settings);
+    const char *name = strstr(settings, "job=") ? "" : "job=test; ";
+    snprintf(options, sizeof options, "%smemory=4MiB; store=%s; %s", name, store, settings);
     OK(sf_init(options, &job));
     CHECK(job != NULL);
     return job;

@@ -69,7 +69,7 @@ static void finalize(void)
 int main(int argc, char **argv)
 {
     CHECK(argc == 2);
-    job = open_job(argv[1], "keep=0; codec=none");
+    job = open_job(argv[1], "keep=all; codec=none");
     run(use, NULL);
     CHECK(largest == THREADS * ROUNDS);
     run(poll_to_the_end, finalize);
