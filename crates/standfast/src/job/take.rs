@@ -77,7 +77,9 @@ impl Core {
         let version = order.version;
         drop(held);
         board.set(version, Progress::Reached(Level::Memory));
-        self.submit(taken)?;
+        // Whoever waits for it must not wait for ever.
+        let failed = |error: &Error| board.set(version, Progress::Failed(error.clone()));
+        self.submit(taken).inspect_err(failed)?;
         Ok(version)
     }
 
