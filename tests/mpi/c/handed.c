@@ -29,7 +29,7 @@ static void check_one_wrong_rank(void)
     char culprit[64];
     snprintf(culprit, sizeof culprit, "rank %d cannot open the job", size - 1);
     FAILS(sf_init_comm(MPI_COMM_WORLD, options, &job), SF_INVALID,
-          rank == size - 1 ? "there is no setting \"codek\"" : culprit);
+          rank == size - 1 ? "no setting \"codek\"" : culprit);
     CHECK(job == NULL);
     FAILS(sf_init_comm(MPI_COMM_WORLD, NULL, rank == 0 ? NULL : &job), SF_INVALID,
           rank == 0 ? "job is NULL" : "rank 0 cannot open the job");

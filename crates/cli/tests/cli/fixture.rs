@@ -60,7 +60,13 @@ impl Fixture {
 }
 
 pub(crate) fn open(dir: &Path) -> Job {
-    let settings = [("store", dir.to_str().unwrap()), ("job", "heat"), ("codec", "none")];
+    // One encoder: blocks lie in the order of their slots, which tests of damage count on.
+    let settings = [
+        ("store", dir.to_str().unwrap()),
+        ("job", "heat"),
+        ("codec", "none"),
+        ("lab.threads", "1"),
+    ];
     Job::open(&settings).unwrap()
 }
 

@@ -143,7 +143,7 @@ fn a_second_job_is_refused_on_all_ranks() {
 #[test]
 fn what_one_rank_finds_damaged_no_rank_leans_on() {
     for strategy in ["exact", "topk"] {
-        let world = World::new(mixed).with("codec", "none").with("strategy", strategy);
+        let world = World::new(mixed).with("codec", "none").with("lab.strategy", strategy);
         world.run(3, |member| {
             member.checkpoint(1).unwrap();
             let newest = member.job.list().remove(0);
