@@ -70,7 +70,7 @@
 /**
  * Minor version of this header.
  */
-#define SF_VERSION_MINOR 1
+#define SF_VERSION_MINOR 2
 
 /**
  * Patch version of this header.
@@ -493,7 +493,7 @@ int sf_init_transport(const struct sf_comm_table *table,
 SF_API SF_CHECKED int sf_finalize(struct sf_job *job);
 
 /**
- * The version of the library, such as "0.1.0".
+ * The version of the library, such as "0.2.0".
  *
  * @return A constant text, never NULL.
  *

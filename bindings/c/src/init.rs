@@ -14,7 +14,7 @@ use crate::handle::{self, sf_job};
 /// Major version of this header; `sf_version_string` tells that of the library.
 pub const SF_VERSION_MAJOR: u32 = 0;
 /// Minor version of this header.
-pub const SF_VERSION_MINOR: u32 = 1;
+pub const SF_VERSION_MINOR: u32 = 2;
 /// Patch version of this header.
 pub const SF_VERSION_PATCH: u32 = 0;
 
@@ -132,7 +132,7 @@ pub extern "C" fn sf_finalize(job: *mut sf_job) -> c_int {
     })
 }
 
-/// The version of the library, such as "0.1.0".
+/// The version of the library, such as "0.2.0".
 ///
 /// @return A constant text, never NULL.
 ///
