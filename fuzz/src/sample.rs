@@ -20,12 +20,12 @@ pub(crate) static SAMPLE: LazyLock<Sample> = LazyLock::new(make);
 fn make() -> Sample {
     let settings = [
         ("job", "sample"),
-        ("threads", "1"),
-        ("page", "1KiB"),
-        ("block", "4KiB"),
-        ("segment", "16KiB"),
-        ("pool", "16KiB"),
-        ("track", "hash"),
+        ("lab.threads", "1"),
+        ("lab.page", "1KiB"),
+        ("lab.block", "4KiB"),
+        ("lab.segment", "16KiB"),
+        ("lab.pool", "16KiB"),
+        ("lab.track", "hash"),
     ];
     let loaded = Loaded::load(&settings.map(|(name, text)| (name.into(), text.into())));
     let store = MemoryStore::new();
