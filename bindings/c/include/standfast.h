@@ -19,8 +19,8 @@
  *     check(sf_finalize(job));
  *
  * Errors. Functions return SF_OK (0) or a negative code of sf_error; sf_last_error() has the text.
- * Compilers that can warn of a code that nobody looks at. Results are written only on success. Null pointers, finalized handles, texts that are not UTF-8
- * and the like give SF_INVALID.
+ * Compilers warn where a code is ignored. Results are written only on success. Null pointers,
+ * finalized handles, texts that are not UTF-8 and the like give SF_INVALID.
  *
  * Threads. All functions may be called from any thread at any time. What the memory of regions
  * needs is said at sf_protect.

@@ -21,7 +21,6 @@ pub mod archive;
 pub mod cases;
 pub mod contents;
 mod drained;
-mod funneled;
 mod memory;
 pub mod open;
 pub mod read;

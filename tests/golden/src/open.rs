@@ -8,7 +8,7 @@ use standfast::config::Loaded;
 use standfast_comm::{Comm, run_threads};
 
 use crate::cases::Case;
-use crate::funneled::Funneled;
+use standfast_testkit::Funneled;
 
 /// The name of every job.
 pub const JOB: &str = "golden";

@@ -18,11 +18,13 @@
 
 pub mod built;
 mod faulty;
+mod funneled;
 mod processes;
 mod s3;
 mod settings;
 
 pub use faulty::{Fault, FaultyStore, Op};
+pub use funneled::Funneled;
 pub use processes::Processes;
 pub use s3::S3Server;
 pub use settings::last_of_each;

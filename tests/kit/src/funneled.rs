@@ -2,8 +2,9 @@
 
 use standfast_comm::{Comm, Concurrency, Result, Tag};
 
-/// A commit that needs other ranks is finished in later calls; without one only pledges are left.
-pub(crate) struct Funneled(pub(crate) Box<dyn Comm>);
+/// Only the program's thread may talk: what is not finished in a call is not finished. Without a later
+/// call only pledges are left.
+pub struct Funneled(pub Box<dyn Comm>);
 
 impl Comm for Funneled {
     fn rank(&self) -> usize {
