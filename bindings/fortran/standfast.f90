@@ -35,8 +35,8 @@ module standfast
     private
 
     public :: sf_job, sf_checkpoint_info, sf_region_info
-    public :: sf_init, sf_init_comm, sf_finalize
-    public :: sf_protect, sf_unprotect
+    public :: sf_init, sf_init_comm, sf_declare, sf_finalize, sf_close
+    public :: sf_protect, sf_unprotect, sf_exclude, sf_include
     public :: sf_alloc_protected, sf_alloc_protected_aligned, sf_realloc_protected
     public :: sf_free_protected, sf_find_protected, sf_alloc_from_checkpoint
     public :: sf_checkpoint, sf_point, sf_need_checkpoint, sf_poll, sf_wait, sf_list, sf_report
@@ -47,7 +47,8 @@ module standfast
     ! Codes (sf_error).
     integer(c_int), parameter, public :: SF_OK = 0, SF_CORRUPT = -10, SF_MISSING = -11, &
         SF_BUSY = -12, SF_TRANSIENT = -13, SF_FULL = -14, SF_DENIED = -15, SF_IO = -16, &
-        SF_UNSUPPORTED = -17, SF_INVALID = -18, SF_BUG = -19
+        SF_UNSUPPORTED = -17, SF_INVALID = -18, SF_BUG = -19, &
+        SF_EXHAUSTED = -20
 
     ! Levels (sf_level).
     integer(c_int), parameter, public :: SF_LEVEL_MEMORY = 1, SF_LEVEL_LOCAL = 2, &
@@ -137,6 +138,11 @@ module standfast
             type(sf_job), value :: job
         end function
 
+        integer(c_int) function sf_close(job) bind(C, name="sf_close")
+            import :: c_int, sf_job
+            type(sf_job), value :: job
+        end function
+
         integer(c_int) function sf_checkpoint(job, version, out_version) &
                 bind(C, name="sf_checkpoint")
             import :: c_int, c_int64_t, sf_job
@@ -201,6 +207,27 @@ module standfast
             type(c_ptr), value :: start
             integer(c_size_t), value :: count
             integer(c_int), value :: type
+        end function
+
+        integer(c_int) function c_declare(job, name, value) bind(C, name="sf_declare")
+            import :: c_char, c_int, sf_job
+            type(sf_job), value :: job
+            character(kind=c_char), intent(in) :: name(*), value(*)
+        end function
+
+        ! Keeps bytes out of all later checkpoints; sf_include takes that back.
+        integer(c_int) function sf_exclude(job, start, bytes) bind(C, name="sf_exclude")
+            import :: c_int, c_ptr, c_size_t, sf_job
+            type(sf_job), value :: job
+            type(c_ptr), value :: start
+            integer(c_size_t), value :: bytes
+        end function
+
+        integer(c_int) function sf_include(job, start, bytes) bind(C, name="sf_include")
+            import :: c_int, c_ptr, c_size_t, sf_job
+            type(sf_job), value :: job
+            type(c_ptr), value :: start
+            integer(c_size_t), value :: bytes
         end function
 
         integer(c_int) function c_unprotect(job, name) bind(C, name="sf_unprotect")
@@ -361,6 +388,14 @@ contains
         type(sf_job), intent(out) :: job
 
         code = c_init(options // c_null_char, job)
+    end function
+
+    ! A value on which the result depends, without the blanks at its end.
+    integer(c_int) function sf_declare(job, name, value) result(code)
+        type(sf_job), intent(in) :: job
+        character(*), intent(in) :: name, value
+
+        code = c_declare(job, name // c_null_char, trim(value) // c_null_char)
     end function
 
     integer(c_int) function sf_unprotect(job, name) result(code)

@@ -112,8 +112,8 @@ pub fn segment_footer(data: &[u8]) {
 /// Names of objects, jobs and regions.
 pub fn names(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    if let Some((version, level)) = name::parse_manifest(text) {
-        assert_eq!(name::manifest(version, level), text);
+    if let Some(parsed) = name::parse_manifest(text) {
+        assert_eq!(parsed.object(), text);
     }
     if let Some((version, attempt, rank)) = name::parse_image(text) {
         assert_eq!(name::image(version, attempt, rank), text);

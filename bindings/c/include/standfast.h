@@ -141,6 +141,10 @@ typedef enum sf_error {
      * Standfast's own logic is broken: please report it with the text.
      */
     SF_BUG = -19,
+    /**
+     * The process or the machine is out of memory, threads or file descriptors.
+     */
+    SF_EXHAUSTED = -20,
 } sf_error;
 
 /**
@@ -455,7 +459,7 @@ extern "C" {
  *         has the job open; `SF_DENIED`, `SF_FULL` or `SF_IO` from the file system;
  *         `SF_CORRUPT` or `SF_UNSUPPORTED` if the store cannot be used.
  *
- * Thread-safe. End with `sf_finalize`.
+ * Thread-safe. End with `sf_finalize` or `sf_close`.
  */
 SF_API SF_CHECKED int sf_init(const char *options, struct sf_job **job);
 
@@ -471,7 +475,8 @@ SF_API SF_CHECKED int sf_init(const char *options, struct sf_job **job);
  * @return As `sf_init`; `SF_INVALID` also if the table or the communicator cannot be used. If one
  *         rank fails, all do.
  *
- * Not to be called by several threads with one communicator. End with `sf_finalize`.
+ * Not to be called by several threads with one communicator. End with `sf_finalize` or
+ * `sf_close`.
  */
 SF_API
 SF_CHECKED
@@ -481,16 +486,49 @@ int sf_init_transport(const struct sf_comm_table *table,
                       struct sf_job **job);
 
 /**
- * Closes a job: waits for calls of other threads and for the checkpoint under way, and frees
- * everything. Protected memory stays the program's own.
+ * Declares a value on which the program's result depends, such as a size or the name of an input.
+ * `sf_restart` refuses checkpoints of a job that began with another value, and names both. Call it
+ * before `sf_restart` and the first checkpoint, on all ranks alike. Other arguments of the program
+ * are only compared and told.
+ *
+ * @param job   An open job.
+ * @param name  Its name; a later value of the same name replaces it.
+ * @param value Its value, as text.
+ * @return `SF_OK`; `SF_INVALID` for names that regions may not have either, for more than 64 KiB in
+ *         all, or if the program has restarted or taken a checkpoint.
+ *
+ * Thread-safe.
+ */
+SF_API SF_CHECKED int sf_declare(struct sf_job *job, const char *name, const char *value);
+
+/**
+ * Ends a program that has done its work: waits for calls of other threads and for the checkpoint
+ * under way, marks the job as finished and frees everything. Protected memory stays the program's
+ * own. The next program of this name begins anew: its `sf_restart` returns `SF_MISSING`, and
+ * one line on stderr says why. All ranks call it. After a checkpoint or restart that failed
+ * nothing is marked. A program that ends before its work is done calls `sf_close` instead.
  *
  * @param job The handle; it is gone afterwards, whatever is returned, unless it was none.
  * @return `SF_OK`; the failure of the last checkpoint, or of an earlier one that no call has
- *         returned yet; `SF_INVALID` if `job` is no open job.
+ *         returned yet, or of marking; `SF_INVALID` if `job` is no open job.
  *
  * Thread-safe: calls that start later with this handle fail with `SF_INVALID`.
  */
 SF_API SF_CHECKED int sf_finalize(struct sf_job *job);
+
+/**
+ * Ends a program whose work is to be gone on with: because its time is over, or because it has
+ * failed. As `sf_finalize`, but the job is not marked as finished: the next program of this name goes on
+ * from its newest checkpoint.
+ *
+ * @param job The handle; it is gone afterwards, whatever is returned, unless it was none.
+ * @return As `sf_finalize`.
+ *
+ * Thread-safe: calls that start later with this handle fail with `SF_INVALID`.
+ */
+SF_API
+SF_CHECKED
+int sf_close(struct sf_job *job);
 
 /**
  * The version of the library, such as "0.2.0".
@@ -608,6 +646,37 @@ int sf_protect_device_typed(struct sf_job *job,
  * Thread-safe; waits while a checkpoint is being captured.
  */
 SF_API SF_CHECKED int sf_unprotect(struct sf_job *job, const char *name);
+
+/**
+ * Keeps some bytes out of all later checkpoints, such as a password: they are zeros there.
+ *
+ * The bytes may lie in any protected region, in part or whole; regions that are protected later count,
+ * too. A restart leaves them as they are. Checkpoints that have been taken keep what they have.
+ *
+ * @param job   An open job.
+ * @param start Address of the first byte.
+ * @param bytes How many; 0 does nothing.
+ * @return `SF_OK`; `SF_INVALID` if `start` is NULL.
+ *
+ * Thread-safe; waits while a checkpoint is being captured.
+ */
+SF_API
+SF_CHECKED
+int sf_exclude(struct sf_job *job,
+               const void *start,
+               size_t bytes);
+
+/**
+ * Takes back what `sf_exclude` has excluded: the next checkpoint holds these bytes.
+ *
+ * @param job   An open job.
+ * @param start Address of the first byte.
+ * @param bytes How many; 0 does nothing.
+ * @return `SF_OK`; `SF_INVALID` if `start` is NULL.
+ *
+ * Thread-safe; waits while a checkpoint is being captured.
+ */
+SF_API SF_CHECKED int sf_include(struct sf_job *job, const void *start, size_t bytes);
 
 /**
  * Allocates zeroed memory on pages of its own and protects it: from now on it is part of every
@@ -849,25 +918,31 @@ int sf_report(struct sf_job *job,
  * Fills every protected region from a checkpoint. Every page is verified.
  *
  * Call it after the regions are protected and before the work begins. With `SF_NEWEST` damaged
- * checkpoints are passed over for older ones; `sf_restart_report` says which and why.
+ * checkpoints are skipped for older ones; `sf_restart_report` says which and why.
  *
  * @param job      An open job.
  * @param version  Number of the checkpoint, or `SF_NEWEST`.
  * @param restored Where the number of the restored checkpoint goes; may be NULL.
- * @return `SF_OK`. `SF_MISSING` with `SF_NEWEST`: there is nothing to restart from, a fresh start;
- *         the regions are unchanged. `SF_INVALID`: the checkpoint does not fit, for a protected
- *         region is not in it or has another length there. `SF_CORRUPT`: no checkpoint is whole.
+ * @return `SF_OK`. `SF_MISSING` with `SF_NEWEST`: there is nothing to restart from, or the job has
+ *         finished, a fresh start; the regions are unchanged. `SF_INVALID`: the checkpoint does not
+ *         fit, for a protected region is not in it, has another length there or no memory any more,
+ *         or the job began with other values than the program declares (`sf_declare`). `SF_CORRUPT`: no checkpoint is whole.
  *         After other failures than a fresh start the regions may hold a mixture: do not go on
  *         with them.
  *
  * Thread-safe. No other thread may use protected memory until it returns.
  */
-SF_API SF_CHECKED int sf_restart(struct sf_job *job, uint64_t version, uint64_t *restored);
+SF_API
+SF_CHECKED
+int sf_restart(struct sf_job *job,
+               uint64_t version,
+               uint64_t *restored);
 
 /**
  * What the last successful `sf_restart` of this job has to say, as text: which checkpoint it
- * came back to, which newer ones it passed over and why, and which regions of the checkpoint
- * the program does not protect.
+ * came back to, which newer ones it skipped and why, and which regions of the checkpoint
+ * the program does not protect. With `restart = lazy` it also says so as long as pages are still
+ * being loaded and verified; without that line all of them are.
  *
  * @param job      An open job.
  * @param buf      Where the text goes, cut if need be and always ended with 0; may be NULL if

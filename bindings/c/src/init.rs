@@ -31,7 +31,7 @@ pub const SF_VERSION_PATCH: u32 = 0;
 ///         has the job open; `SF_DENIED`, `SF_FULL` or `SF_IO` from the file system;
 ///         `SF_CORRUPT` or `SF_UNSUPPORTED` if the store cannot be used.
 ///
-/// Thread-safe. End with `sf_finalize`.
+/// Thread-safe. End with `sf_finalize` or `sf_close`.
 ///
 /// # Safety
 /// `options` is NULL or a text that ends with 0; `job` is NULL or writable.
@@ -60,7 +60,8 @@ pub unsafe extern "C" fn sf_init(options: *const c_char, job: *mut *mut sf_job) 
 /// @return As `sf_init`; `SF_INVALID` also if the table or the communicator cannot be used. If one
 ///         rank fails, all do.
 ///
-/// Not to be called by several threads with one communicator. End with `sf_finalize`.
+/// Not to be called by several threads with one communicator. End with `sf_finalize` or
+/// `sf_close`.
 ///
 /// # Safety
 /// `table` is NULL or complete, with functions that keep their promises for `comm`; `options` is
@@ -115,18 +116,68 @@ unsafe fn load(options: *const c_char) -> Outcome<Loaded> {
     Ok(Loaded::load(&settings)?)
 }
 
-/// Closes a job: waits for calls of other threads and for the checkpoint under way, and frees
-/// everything. Protected memory stays the program's own.
+/// Declares a value on which the program's result depends, such as a size or the name of an input.
+/// `sf_restart` refuses checkpoints of a job that began with another value, and names both. Call it
+/// before `sf_restart` and the first checkpoint, on all ranks alike. Other arguments of the program
+/// are only compared and told.
+///
+/// @param job   An open job.
+/// @param name  Its name; a later value of the same name replaces it.
+/// @param value Its value, as text.
+/// @return `SF_OK`; `SF_INVALID` for names that regions may not have either, for more than 64 KiB in
+///         all, or if the program has restarted or taken a checkpoint.
+///
+/// Thread-safe.
+///
+/// # Safety
+/// `name` and `value` are NULL or texts that end with 0.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sf_declare(
+    job: *mut sf_job,
+    name: *const c_char,
+    value: *const c_char,
+) -> c_int {
+    call("sf_declare", || {
+        // SAFETY: the caller vouches for both.
+        let (name, value) =
+            unsafe { (argument::text("name", name)?, argument::text("value", value)?) };
+        handle::with(job, |open| Ok(open.job.declare(name, value)?))
+    })
+}
+
+/// Ends a program that has done its work: waits for calls of other threads and for the checkpoint
+/// under way, marks the job as finished and frees everything. Protected memory stays the program's
+/// own. The next program of this name begins anew: its `sf_restart` returns `SF_MISSING`, and
+/// one line on stderr says why. All ranks call it. After a checkpoint or restart that failed
+/// nothing is marked. A program that ends before its work is done calls `sf_close` instead.
 ///
 /// @param job The handle; it is gone afterwards, whatever is returned, unless it was none.
 /// @return `SF_OK`; the failure of the last checkpoint, or of an earlier one that no call has
-///         returned yet; `SF_INVALID` if `job` is no open job.
+///         returned yet, or of marking; `SF_INVALID` if `job` is no open job.
 ///
 /// Thread-safe: calls that start later with this handle fail with `SF_INVALID`.
 #[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn sf_finalize(job: *mut sf_job) -> c_int {
     call("sf_finalize", || {
+        let open = handle::remove(job)?;
+        Ok(open.job.finish()?)
+    })
+}
+
+/// Ends a program whose work is to be gone on with: because its time is over, or because it has
+/// failed. As `sf_finalize`, but the job is not marked as finished: the next program of this name goes on
+/// from its newest checkpoint.
+///
+/// @param job The handle; it is gone afterwards, whatever is returned, unless it was none.
+/// @return As `sf_finalize`.
+///
+/// Thread-safe: calls that start later with this handle fail with `SF_INVALID`.
+#[must_use]
+#[unsafe(no_mangle)]
+pub extern "C" fn sf_close(job: *mut sf_job) -> c_int {
+    call("sf_close", || {
         let open = handle::remove(job)?;
         Ok(open.job.close()?)
     })

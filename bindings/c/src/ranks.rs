@@ -106,7 +106,7 @@ pub unsafe extern "C" fn sf_read_region_of(
         let (name, buf) = unsafe { (argument::text("name", name)?, memory(buf, bytes)?) };
         handle::with(job, |open| {
             let version = argument::version(version)?;
-            Ok(open.job.recover_of(version, Rank(rank), name, buf)?)
+            Ok(open.job.read_region_of(version, Rank(rank), name, buf)?)
         })
     })
 }

@@ -270,6 +270,59 @@ pub unsafe extern "C" fn sf_unprotect(job: *mut sf_job, name: *const c_char) -> 
     })
 }
 
+/// Keeps some bytes out of all later checkpoints, such as a password: they are zeros there.
+///
+/// The bytes may lie in any protected region, in part or whole; regions that are protected later count,
+/// too. A restart leaves them as they are. Checkpoints that have been taken keep what they have.
+///
+/// @param job   An open job.
+/// @param start Address of the first byte.
+/// @param bytes How many; 0 does nothing.
+/// @return `SF_OK`; `SF_INVALID` if `start` is NULL.
+///
+/// Thread-safe; waits while a checkpoint is being captured.
+///
+/// # Safety
+/// `job` is a job that `sf_init` has opened. The bytes are never accessed.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sf_exclude(job: *mut sf_job, start: *const c_void, bytes: usize) -> c_int {
+    call("sf_exclude", || {
+        handle::with(job, |open| {
+            if start.is_null() {
+                return Err(Failure::invalid("start is NULL"));
+            }
+            open.job.exclude(start.cast(), bytes);
+            Ok(())
+        })
+    })
+}
+
+/// Takes back what `sf_exclude` has excluded: the next checkpoint holds these bytes.
+///
+/// @param job   An open job.
+/// @param start Address of the first byte.
+/// @param bytes How many; 0 does nothing.
+/// @return `SF_OK`; `SF_INVALID` if `start` is NULL.
+///
+/// Thread-safe; waits while a checkpoint is being captured.
+///
+/// # Safety
+/// As `sf_exclude`.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sf_include(job: *mut sf_job, start: *const c_void, bytes: usize) -> c_int {
+    call("sf_include", || {
+        handle::with(job, |open| {
+            if start.is_null() {
+                return Err(Failure::invalid("start is NULL"));
+            }
+            open.job.include(start.cast(), bytes);
+            Ok(())
+        })
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -42,14 +42,15 @@ unsafe impl Entry for sf_region_info {
 /// Fills every protected region from a checkpoint. Every page is verified.
 ///
 /// Call it after the regions are protected and before the work begins. With `SF_NEWEST` damaged
-/// checkpoints are passed over for older ones; `sf_restart_report` says which and why.
+/// checkpoints are skipped for older ones; `sf_restart_report` says which and why.
 ///
 /// @param job      An open job.
 /// @param version  Number of the checkpoint, or `SF_NEWEST`.
 /// @param restored Where the number of the restored checkpoint goes; may be NULL.
-/// @return `SF_OK`. `SF_MISSING` with `SF_NEWEST`: there is nothing to restart from, a fresh start;
-///         the regions are unchanged. `SF_INVALID`: the checkpoint does not fit, for a protected
-///         region is not in it or has another length there. `SF_CORRUPT`: no checkpoint is whole.
+/// @return `SF_OK`. `SF_MISSING` with `SF_NEWEST`: there is nothing to restart from, or the job has
+///         finished, a fresh start; the regions are unchanged. `SF_INVALID`: the checkpoint does not
+///         fit, for a protected region is not in it, has another length there or no memory any more,
+///         or the job began with other values than the program declares (`sf_declare`). `SF_CORRUPT`: no checkpoint is whole.
 ///         After other failures than a fresh start the regions may hold a mixture: do not go on
 ///         with them.
 ///
@@ -65,7 +66,10 @@ pub unsafe extern "C" fn sf_restart(job: *mut sf_job, version: u64, restored: *m
         let out = unsafe { Out::optional("restored", restored) }?;
         handle::with(job, |open| {
             let chosen = (version != SF_NEWEST).then_some(Version(version));
-            let restarted = open.job.restart(chosen)?;
+            let restarted = match chosen {
+                Some(version) => open.job.restart_from(version)?,
+                None => open.job.restart_or_reason()?,
+            };
             out.put(restarted.version.0);
             *open.restarted.lock().unwrap_or_else(PoisonError::into_inner) = Some(restarted);
             Ok(())
@@ -74,8 +78,9 @@ pub unsafe extern "C" fn sf_restart(job: *mut sf_job, version: u64, restored: *m
 }
 
 /// What the last successful `sf_restart` of this job has to say, as text: which checkpoint it
-/// came back to, which newer ones it passed over and why, and which regions of the checkpoint
-/// the program does not protect.
+/// came back to, which newer ones it skipped and why, and which regions of the checkpoint
+/// the program does not protect. With `restart = lazy` it also says so as long as pages are still
+/// being loaded and verified; without that line all of them are.
 ///
 /// @param job      An open job.
 /// @param buf      Where the text goes, cut if need be and always ended with 0; may be NULL if
@@ -106,7 +111,11 @@ pub unsafe extern "C" fn sf_restart_report(
             let restarted = restarted.as_ref().ok_or_else(|| {
                 Failure::new(Kind::Missing, "no sf_restart of this job has succeeded")
             })?;
-            out.put(buffer.fill_text(&told(restarted)));
+            let mut text = told(restarted);
+            if open.job.is_loading() {
+                text += "\n  pages are still being loaded and verified behind the program";
+            }
+            out.put(buffer.fill_text(&text));
             Ok(())
         })
     })
@@ -114,8 +123,8 @@ pub unsafe extern "C" fn sf_restart_report(
 
 fn told(restarted: &Restarted) -> String {
     let mut text = format!("restarted from checkpoint {}", restarted.version);
-    for (object, why) in &restarted.passed_over {
-        let _ = write!(text, "\n  passed over {object}: {why}");
+    for (object, why) in &restarted.skipped {
+        let _ = write!(text, "\n  skipped {object}: {why}");
     }
     for region in &restarted.unclaimed {
         let _ = write!(text, "\n  region {region:?} of the checkpoint is not protected");
@@ -204,7 +213,7 @@ pub unsafe extern "C" fn sf_region_bytes(
         let (name, out) =
             unsafe { (argument::text("name", name)?, Out::required("bytes", bytes)?) };
         handle::with(job, |open| {
-            out.put(open.job.recovered_bytes(argument::version(version)?, name)?);
+            out.put(open.job.region_bytes(argument::version(version)?, name)?);
             Ok(())
         })
     })
@@ -237,7 +246,9 @@ pub unsafe extern "C" fn sf_read_region(
     call("sf_read_region", || {
         // SAFETY: the caller vouches for both.
         let (name, buf) = unsafe { (argument::text("name", name)?, memory(buf, bytes)?) };
-        handle::with(job, |open| Ok(open.job.recover(argument::version(version)?, name, buf)?))
+        handle::with(job, |open| {
+            Ok(open.job.read_region(argument::version(version)?, name, buf)?)
+        })
     })
 }
 
@@ -268,14 +279,11 @@ mod tests {
 
     #[test]
     fn a_restart_tells_what_it_passed_over_and_left() {
-        let restarted = Restarted {
-            version: Version(3),
-            passed_over: vec![("checkpoint 4".into(), "torn".into())],
-            unclaimed: vec!["old".into()],
-            notes: vec!["restarted eagerly: for a reason".into()],
-            levels: vec![],
-        };
-        let expected = "restarted from checkpoint 3\n  passed over checkpoint 4: torn\n  \
+        let mut restarted = Restarted::of(Version(3));
+        restarted.skipped = vec![("checkpoint 4".into(), "torn".into())];
+        restarted.unclaimed = vec!["old".into()];
+        restarted.notes = vec!["restarted eagerly: for a reason".into()];
+        let expected = "restarted from checkpoint 3\n  skipped checkpoint 4: torn\n  \
                         region \"old\" of the checkpoint is not protected\n  \
                         restarted eagerly: for a reason";
         assert_eq!(told(&restarted), expected);

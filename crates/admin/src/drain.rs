@@ -11,7 +11,7 @@ use standfast::config::Config;
 use standfast::{Manifest, Version, location};
 use standfast_drain::Drain;
 use standfast_restart::Inventory;
-use standfast_store::Store;
+use standfast_store::{EncryptedStore, Store};
 
 use crate::error::{Error, Result};
 use crate::place::{self, OpenJob, Place};
@@ -38,7 +38,11 @@ pub fn drain(
     let tell = &mut |event: Event<'_>| tell(event);
     let config = Config { store: to.to_owned(), ..job.config.clone() };
     let (place, options) = (location::of_job(&config), location::options(&config));
-    let target = opening.persist(flow, tell, || Ok(standfast_store::open(&place, &options)?))?;
+    let open = || {
+        let target = standfast_store::open(&place, &options)?;
+        Ok(EncryptedStore::wrap(target, config.global_key.as_ref())?)
+    };
+    let target = opening.persist(flow, tell, open)?;
     let open = || Drain::open(&*job.store, &*target, encoding);
     let drain = opening.persist(flow, tell, open)?.keeping(retention);
     drain.run(until, flow, tell)
@@ -59,8 +63,9 @@ impl Fetch {
         if from.is_empty() {
             return Err(Error::NoGlobal { to: "fetch from" });
         }
-        let far = Place { store: Some(from), stores: Vec::new(), job: place.job.clone() };
-        let source = place::open(&far)?;
+        let mut far = loaded.clone();
+        (far.config.store, far.config.global) = (from.clone(), from);
+        let source = place::open_loaded(&far)?;
         let config = Config { job: source.name.clone(), ..loaded.config };
         let local = location::open_job(&config)?;
         let inventory = source.inventory()?;

@@ -114,6 +114,22 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
+    /// The newest checkpoint is not removed by name.
+    #[error("checkpoint {version} is the newest: a job goes on from it")]
+    Newest {
+        /// Which.
+        version: Version,
+    },
+    /// Several checkpoints have the version.
+    #[error(
+        "several checkpoints have version {version}: name one as 'standfast ls' does, such as {version}.{attempt}"
+    )]
+    Ambiguous {
+        /// The version.
+        version: Version,
+        /// The attempt of one of them.
+        attempt: standfast_format::AttemptId,
+    },
     /// A plan that is out of date.
     #[error("the store changed since the plan was made")]
     Changed,
@@ -167,6 +183,8 @@ impl Error {
             | Self::DifferentRuns { .. }
             | Self::Pattern { .. }
             | Self::InMemory
+            | Self::Newest { .. }
+            | Self::Ambiguous { .. }
             | Self::Exists { .. }
             | Self::NoGlobal { .. } => Kind::Invalid,
             Self::CapturedDifferently { .. } => Kind::Unsupported,

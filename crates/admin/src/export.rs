@@ -12,8 +12,8 @@
 //! - A file under its final name is whole, verified and durable; the index comes last.
 //! - Nothing that exists is replaced unless that is wanted.
 
-use std::fs::{File, Permissions};
-use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::fs::{DirBuilder, File};
+use std::os::unix::fs::{DirBuilderExt, FileExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -23,6 +23,7 @@ use standfast::{Image, Manifest};
 use standfast_format::Digest;
 use standfast_reduce::is_zero;
 use standfast_restart::{Error as ReadError, Failed, Rebuild, Sink, read_image};
+use standfast_sys::trust::Trust;
 use tempfile::NamedTempFile;
 
 use crate::error::{Error, Result};
@@ -103,8 +104,7 @@ impl<'a> Export<'a> {
     /// Writes the files; `done` counts bytes, `stop` ends it early.
     pub fn run(self, done: &AtomicU64, stop: &AtomicBool) -> Result<Vec<Exported>> {
         let Self { job, manifest, wanted, images, files } = self;
-        std::fs::create_dir_all(wanted.to)
-            .map_err(|error| Error::os("make", wanted.to.display(), error))?;
+        make_directory(wanted.to, &job.config.trust)?;
         for image in images {
             let own = files.iter().filter(|file| file.rank == image.rank.0).collect();
             one_rank(job, image, own, &wanted, (done, stop))?;
@@ -113,7 +113,7 @@ impl<'a> Export<'a> {
             "job": job.name, "version": manifest.version, "taken_ns": manifest.taken_ns,
             "ranks": manifest.ranks, "regions": files,
         });
-        write_index(&format!("{index:#}\n"), &wanted)?;
+        write_index(&format!("{index:#}\n"), &wanted, &job.config.trust)?;
         Ok(files)
     }
 
@@ -165,7 +165,7 @@ fn one_rank(
         Err(Failed::Sink(error)) => return Err(error),
     }
     for part in sink.files.into_iter().flatten() {
-        publish(part.temporary, &part.path, wanted.force)?;
+        publish(part.temporary, &part.path, wanted.force, &job.config.trust)?;
     }
     sync_directory(wanted.to)
 }
@@ -189,18 +189,28 @@ impl Part {
     }
 }
 
+/// Makes the directory, for those who may read the store.
+fn make_directory(dir: &Path, trust: &Trust) -> Result<()> {
+    if dir.is_dir() {
+        return Ok(());
+    }
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(dir);
+    let given = made.and_then(|()| trust.give(File::open(dir)?, trust.directory_mode()));
+    given.map_err(|error| Error::os("make", dir.display(), error))
+}
+
 fn temporary(dir: &Path) -> Result<NamedTempFile> {
     tempfile::Builder::new()
         .prefix(".export-")
         .suffix(".part")
-        .permissions(Permissions::from_mode(0o666))
         .tempfile_in(dir)
         .map_err(|error| Error::os("make a file in", dir.display(), error))
 }
 
-/// Makes a file durable, then gives it its name.
-fn publish(temporary: NamedTempFile, path: &Path, force: bool) -> Result<()> {
+/// Makes a file durable, then gives it its name. Who may read the store may read it.
+fn publish(temporary: NamedTempFile, path: &Path, force: bool, trust: &Trust) -> Result<()> {
     let failed = |error| Error::os("write", path.display(), error);
+    trust.give(temporary.as_file(), trust.file_mode()).map_err(failed)?;
     temporary.as_file().sync_all().map_err(failed)?;
     let persisted = match force {
         true => temporary.persist(path),
@@ -221,13 +231,13 @@ fn sync_directory(dir: &Path) -> Result<()> {
         .map_err(|error| Error::os("sync", dir.display(), error))
 }
 
-fn write_index(text: &str, wanted: &Wanted<'_>) -> Result<()> {
+fn write_index(text: &str, wanted: &Wanted<'_>, trust: &Trust) -> Result<()> {
     let path = wanted.to.join(INDEX);
     let part = temporary(wanted.to)?;
     part.as_file()
         .write_all_at(text.as_bytes(), 0)
         .map_err(|error| Error::os("write", path.display(), error))?;
-    publish(part, &path, wanted.force)?;
+    publish(part, &path, wanted.force, trust)?;
     sync_directory(wanted.to)
 }
 

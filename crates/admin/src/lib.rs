@@ -58,3 +58,5 @@ pub use standfast_store::{Error as StoreError, Lock};
 pub use standfast_format::Digest;
 /// The names of objects in a store.
 pub use standfast_format::name;
+/// Figures as people read them.
+pub use standfast_format::{human_bytes, human_ns};

@@ -2,7 +2,7 @@
 
 use standfast::config::{Config, Loaded, Origin};
 use standfast::{Level, Manifest, mark, ring};
-use standfast_format::name;
+use standfast_format::{History, name};
 use standfast_restart::Damaged;
 
 use crate::error::{Error, Result};
@@ -22,6 +22,8 @@ pub struct Listed {
 pub struct Listing {
     /// Where its store lies.
     pub place: String,
+    /// Its last start has come to its end.
+    pub is_finished: bool,
     /// Newest first.
     pub checkpoints: Vec<Checkpoint>,
     /// Manifests that cannot be read.
@@ -37,6 +39,10 @@ pub struct Checkpoint {
     pub level: Level,
     /// A lazy restart found it damaged.
     pub is_marked: bool,
+    /// The start that it belongs to has finished.
+    pub is_finished: bool,
+    /// A run went back to an older one and goes on from there.
+    pub is_abandoned: bool,
 }
 
 impl Checkpoint {
@@ -89,14 +95,24 @@ fn all(loaded: &Loaded) -> Result<Vec<Listed>> {
 pub fn of_job(job: &OpenJob) -> Result<Listing> {
     let inventory = job.inventory()?;
     let marked = mark::attempts(&job.store.list(name::MARKS).map_err(Error::from)?);
-    let checkpoint = |manifest: Manifest| Checkpoint {
-        level: ring::level(&*job.store, &manifest),
+    let history = history(job);
+    let checkpoint = |manifest: &Manifest| Checkpoint {
+        is_finished: history.start_of(manifest.sequence).is_some_and(|start| start.finished_ns > 0),
+        level: ring::level(&*job.store, manifest),
         is_marked: marked.contains(&manifest.attempt),
-        manifest,
+        is_abandoned: inventory.is_abandoned(manifest),
+        manifest: manifest.clone(),
     };
     Ok(Listing {
         place: job.place.clone(),
-        checkpoints: inventory.checkpoints.into_iter().map(checkpoint).collect(),
+        is_finished: history.is_finished(),
+        checkpoints: inventory.checkpoints.iter().map(checkpoint).collect(),
         damaged: inventory.damaged,
     })
+}
+
+/// What the store says of the job's starts; as if there were none where it cannot be read.
+pub(crate) fn history(job: &OpenJob) -> History {
+    let read = standfast_restart::history::read(&*job.store, &job.header);
+    read.ok().flatten().unwrap_or_else(|| History::new(job.header.id))
 }

@@ -6,14 +6,15 @@
 //! - Nothing is created: a directory that is not there is an error, and locks are taken only
 //!   where a store's header was read.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use standfast::config::{Config, Loaded, Origin};
 use standfast::{Kind, Manifest, Version, location};
 use standfast_format::{StoreHeader, name};
-use standfast_restart::{Inventory, read_header};
-use standfast_store::{Lock, LockGuard, Store, UnionStore};
+use standfast_restart::{Inventory, Unreadable, read_header};
+use standfast_store::{EncryptedStore, Lock, LockGuard, Store, UnionStore};
 
 use crate::error::{Error, Result};
 use crate::nodes;
@@ -27,6 +28,8 @@ pub struct Place {
     pub stores: Vec<String>,
     /// Name of the job.
     pub job: Option<String>,
+    /// Where the key of global storage comes from.
+    pub global_key: Option<String>,
 }
 
 /// A job's store that exists.
@@ -47,7 +50,7 @@ pub struct OpenJob {
 
 /// The effective configuration, with the place on top.
 pub fn load(place: &Place) -> Result<Loaded> {
-    let options = [("store", &place.store), ("job", &place.job)];
+    let options = [("store", &place.store), ("job", &place.job), ("global_key", &place.global_key)];
     let given: Vec<(String, String)> = options
         .into_iter()
         .filter_map(|(name, value)| Some((name.to_owned(), value.clone()?)))
@@ -58,10 +61,15 @@ pub fn load(place: &Place) -> Result<Loaded> {
 /// Opens the job that is named, or the only one there is.
 pub fn open(place: &Place) -> Result<OpenJob> {
     let loaded = load(place)?;
-    let mut config = loaded.config.clone();
-    if !place.stores.is_empty() {
-        return open_several(place, &loaded);
+    match place.stores.is_empty() {
+        true => open_loaded(&loaded),
+        false => open_several(place, &loaded),
     }
+}
+
+/// Opens the job of a configuration, or the only one there is.
+pub(crate) fn open_loaded(loaded: &Loaded) -> Result<OpenJob> {
+    let mut config = loaded.config.clone();
     if *loaded.origin("job") == Origin::Default {
         config.job = only_job(&config)?;
     }
@@ -107,7 +115,8 @@ fn together(mut jobs: Vec<OpenJob>, place: &Place) -> Result<OpenJob> {
     Ok(OpenJob { place: places.join(", "), store, parts, ..first })
 }
 
-/// Opens the store of a configured job.
+/// Opens the store of a configured job. One that is encrypted needs the key of global storage, which
+/// itself must be encrypted where there is a key.
 pub fn open_job(config: Config) -> Result<OpenJob> {
     let place = location::of_job(&config);
     if let Some(dir) = directory(&place)?
@@ -115,10 +124,18 @@ pub fn open_job(config: Config) -> Result<OpenJob> {
     {
         return Err(no_such_job(&config));
     }
-    let store = location::open_job(&config)?;
+    let mut store = location::open_job(&config)?;
+    let key = config.global_key.as_ref();
+    if key.is_some() && (config.is_global() || is_encrypted(&*store)) {
+        store = EncryptedStore::wrap(store, key)?;
+    }
     let header = read_header(&*store)?;
     let parts = vec![Arc::clone(&store)];
     Ok(OpenJob { name: config.job.clone(), place, config, store, parts, header })
+}
+
+fn is_encrypted(store: &dyn Store) -> bool {
+    matches!(read_header(store), Err(Unreadable::Encrypted { .. }))
 }
 
 impl OpenJob {
@@ -165,21 +182,28 @@ fn jobs_of_directory(dir: &Path) -> Result<Vec<String>> {
     for entry in std::fs::read_dir(dir).map_err(unreadable)? {
         let entry = entry.map_err(unreadable)?;
         let Ok(job) = entry.file_name().into_string() else { continue };
-        if name::check_job(&job).is_ok() && entry.path().join(name::STORE).is_file() {
+        if name::check_job(&job).is_ok() && is_store(&entry.path()) {
             jobs.push(job);
         }
     }
     Ok(jobs)
 }
 
+/// Whether a directory looks like the store of a job, also where its header is gone.
+fn is_store(dir: &Path) -> bool {
+    name::HEADERS.iter().any(|header| dir.join(header).is_file())
+        || dir.join(name::MANIFESTS).is_dir() && dir.join(name::SEGMENTS).is_dir()
+}
+
 fn jobs_of_objects(config: &Config) -> Result<Vec<String>> {
     let root = standfast_store::open(&config.store, &location::options(config))?;
-    let suffix = format!("/{}", name::STORE);
     let jobs = root.list("")?.into_iter().filter_map(|object| {
-        let job = object.name.strip_suffix(&suffix)?;
-        name::check_job(job).is_ok().then(|| job.to_owned())
+        let (job, rest) = object.name.split_once('/')?;
+        let is_file = name::HEADERS.contains(&rest) || name::parse_manifest(rest).is_some();
+        (is_file && name::check_job(job).is_ok()).then(|| job.to_owned())
     });
-    Ok(jobs.collect())
+    let jobs: BTreeSet<String> = jobs.collect();
+    Ok(jobs.into_iter().collect())
 }
 
 fn only_job(config: &Config) -> Result<String> {
@@ -209,7 +233,7 @@ fn within_a_store(location: &str) -> Option<(PathBuf, String)> {
     let dir = directory(location).ok()??;
     let dir = dir.canonicalize().ok()?;
     let job = dir.file_name()?.to_str()?.to_owned();
-    dir.join(name::STORE).is_file().then(|| (dir.parent().unwrap_or(&dir).into(), job))
+    is_store(&dir).then(|| (dir.parent().unwrap_or(&dir).into(), job))
 }
 
 /// Whether the kernel releases a store's locks when their holder dies: object stores keep them.

@@ -10,7 +10,7 @@ use std::collections::HashSet;
 
 use standfast::Version;
 use standfast::prune::{self, Keep, Plan};
-use standfast_format::{SegmentId, SegmentRef, name};
+use standfast_format::{AttemptId, Manifest, SegmentId, SegmentRef, name};
 use standfast_restart::Inventory;
 use standfast_store::Lock;
 
@@ -34,6 +34,22 @@ pub struct Pruned {
     pub objects: usize,
     /// Bytes of what was never sealed.
     pub unsealed_bytes: u64,
+}
+
+/// The attempt of a checkpoint that is named by its version and the beginning of its attempt. An
+/// abandoned one needs no attempt as long as it is the only one of its version.
+pub fn find(job: &OpenJob, version: Version, attempt: &str) -> Result<AttemptId> {
+    let inventory = job.inventory()?;
+    let is_it =
+        |own: &&Manifest| own.version == version && own.attempt.to_string().starts_with(attempt);
+    let found: Vec<&Manifest> = inventory.checkpoints.iter().filter(is_it).collect();
+    let newest = inventory.checkpoints.first().map(|newest| newest.attempt);
+    match found[..] {
+        [] => Err(standfast_restart::Unreadable::NoCheckpoint { version }.into()),
+        [one] if Some(one.attempt) == newest => Err(Error::Newest { version }),
+        [one] => Ok(one.attempt),
+        [one, ..] => Err(Error::Ambiguous { version, attempt: one.attempt }),
+    }
 }
 
 /// Plans. Kept in any case: the newest that can be restarted from, and what other nodes keep.
@@ -67,12 +83,12 @@ fn stays(inventory: &Inventory, plan: &Plan) -> Vec<(SegmentRef, Vec<Version>)> 
     let going: HashSet<SegmentId> =
         plan.segments.iter().filter_map(|object| name::parse_segment(&object.name)).collect();
     let mut told = HashSet::new();
-    let removed = inventory.checkpoints.iter().filter(|m| plan.remove.contains(&m.version));
+    let removed = inventory.checkpoints.iter().filter(|m| plan.going.contains(&m.attempt));
     let staying = removed
         .flat_map(|manifest| &manifest.segments)
         .filter(|segment| !going.contains(&segment.id) && told.insert(segment.id));
     let needed_by = |segment: &SegmentRef| {
-        let kept = inventory.checkpoints.iter().filter(|m| plan.keep.contains(&m.version));
+        let kept = inventory.checkpoints.iter().filter(|m| !plan.going.contains(&m.attempt));
         kept.filter(|manifest| manifest.segments.iter().any(|own| own.id == segment.id))
             .map(|manifest| manifest.version)
             .collect()

@@ -11,6 +11,8 @@ use standfast_format::{
 };
 use standfast_restart::read_image;
 
+pub use standfast_format::Start;
+
 use crate::error::Result;
 use crate::place::OpenJob;
 
@@ -26,6 +28,8 @@ pub struct Summary {
     pub level: Level,
     /// What a lazy restart found, if it did.
     pub marked: Option<String>,
+    /// The start that it belongs to, where the store tells.
+    pub start: Option<Start>,
     /// Size of a page.
     pub page_bytes: u32,
     /// What pages are told apart by, where an image can be read.
@@ -106,10 +110,13 @@ pub struct Segment {
 pub fn summary(job: &OpenJob, manifest: &Manifest, image: Option<&Image>) -> Summary {
     let page_bytes = image.map_or(PAGE_BYTES, |image| image.page_bytes);
     let level = standfast::ring::level(&*job.store, manifest);
+    let mut report = Report::of(manifest, page_bytes);
+    report.level = level;
     Summary {
-        report: Report { level, ..Report::of(manifest, page_bytes) },
+        report,
         level,
         marked: mark::find(&*job.store, manifest.version, manifest.attempt),
+        start: crate::list::history(job).start_of(manifest.sequence).cloned(),
         page_bytes,
         hash: image.map(|image| image.hash),
     }

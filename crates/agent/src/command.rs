@@ -13,7 +13,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::client;
-use crate::daemon::Daemon;
+use crate::daemon::{Daemon, limits};
 use crate::error::{Error, Result};
 use crate::place::Place;
 
@@ -120,6 +120,7 @@ fn spawn(place: &Place, command: &std::path::Path, idle: Duration) -> Result<()>
 fn run(place: &Place, idle: Duration) -> Result<()> {
     // Before any thread: all of them leave the signals to the one that waits for them.
     let signals = block_signals();
+    limits::raise();
     let Some(daemon) = Daemon::bind(place, idle)? else { return Ok(()) };
     let stop = daemon.stopper();
     let wait = move || {

@@ -48,6 +48,17 @@ pub enum Error {
         "the node agent does not answer; it may be stopped, or still at work for ranks that died"
     )]
     Silent,
+    /// The agent ends later.
+    #[error("the node agent has not ended yet: it still commits or drains, and ends after that")]
+    Working,
+    /// The agent does not answer, and its process does not end.
+    #[error(
+        "the node agent, process {pid}, does not answer and could not be ended: end it by hand, for it may still write"
+    )]
+    Stuck {
+        /// The process.
+        pid: i32,
+    },
     /// Bytes that no agent and no rank would send.
     #[error("the other end of the agent's socket does not speak its protocol: {why}")]
     Protocol {
@@ -80,7 +91,7 @@ impl Error {
             Error::None { .. } => Kind::Missing,
             Error::Start { .. } => Kind::Unsupported,
             Error::Lost { .. } => Kind::Transient,
-            Error::Silent => Kind::Busy,
+            Error::Silent | Error::Working | Error::Stuck { .. } => Kind::Busy,
             Error::Protocol { .. } => Kind::Unsupported,
             Error::Refused { kind, .. } => *kind,
             Error::Os { .. } => Kind::Io,

@@ -43,6 +43,9 @@ mod wire;
 pub use client::{Link, Member, flush, start, status, stop};
 pub use command::{command, start_beside};
 pub use daemon::Daemon;
+#[cfg(feature = "simulation")]
+#[doc(hidden)]
+pub use daemon::simulation;
 pub use error::{Error, Result};
 pub use message::{Begin, Failure, Figures, HandOver, Manner, Pledged, Settled, Token};
 pub use place::Place;

@@ -18,14 +18,21 @@ use standfast_checkpoint::{Holdings, Order, StreamPlace};
 use standfast_drain::Priority;
 use standfast_format::{AttemptId, HashKind, JobId, Kind, SegmentId, SegmentRef, Stats, Tally};
 
+use standfast_sys::trust::Trust;
+
 use crate::status::Status;
 
 /// Version of the protocol; both ends must have the same.
-pub(crate) const PROTOCOL: u32 = 4;
+pub(crate) const PROTOCOL: u32 = 5;
 
 /// A job's session with the agent, known to its ranks only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Token(pub [u8; 16]);
+
+/// Made by the agent for each rank that joins; what the rank sends of its pages carries it, so that
+/// nobody can send again what was said in another conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Nonce(pub(crate) [u8; 16]);
 
 /// What a job wants of the agent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -42,6 +49,8 @@ pub struct Begin {
     pub io: String,
     /// Writes in flight.
     pub io_threads: u32,
+    /// Whose files are read, and who may read those that are written.
+    pub trust: Trust,
     /// Ranks of the job on this node, ascending; the first of them begins.
     pub ranks: Vec<u32>,
     /// Ranks of the job on all nodes. Where there are others, the agent pledges its node's part, and
@@ -91,6 +100,9 @@ pub struct Manner {
     pub ionice: String,
     /// Cores that it runs on; empty: any.
     pub cpus: String,
+    /// Where the key comes from that encrypts global storage, as the setting `global_key`.
+    #[serde(default)]
+    pub key: Option<String>,
 }
 
 impl Default for Manner {
@@ -98,7 +110,7 @@ impl Default for Manner {
     fn default() -> Self {
         let Priority { nice, io, cores } = Priority::default();
         let (ionice, cpus) = (io.to_string(), cores.to_string());
-        Self { codec: "zstd:1".into(), rate: 0, every: 0, nice, ionice, cpus }
+        Self { codec: "zstd:1".into(), rate: 0, every: 0, nice, ionice, cpus, key: None }
     }
 }
 
@@ -162,8 +174,8 @@ pub(crate) enum Request {
     Return {
         units: Vec<u32>,
     },
-    Blocks(Vec<Block>),
-    HandOver(Box<HandOver>),
+    Blocks(Nonce, Vec<Block>),
+    HandOver(Nonce, Box<HandOver>),
     Abort {
         attempt: AttemptId,
     },
@@ -184,7 +196,7 @@ impl Failure {
 
     /// The error it stands for.
     pub fn into_error(self) -> crate::Error {
-        let kind = Kind::all().find(|kind| kind.exit_code() == self.kind).unwrap_or(Kind::Bug);
+        let kind = Kind::from_exit_code(self.kind).unwrap_or(Kind::Bug);
         crate::Error::Refused { kind, why: self.why }
     }
 }
@@ -243,6 +255,7 @@ pub(crate) enum Reply {
     Joined {
         units: u32,
         unit_bytes: u32,
+        nonce: Nonce,
     },
     Granted {
         units: Vec<u32>,

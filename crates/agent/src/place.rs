@@ -12,8 +12,11 @@
 //! whoever can connect is this user (or root); the peer's uid is checked besides.
 
 use std::fs::{DirBuilder, File, OpenOptions};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{FileType, Mode, OFlags};
+use standfast_sys::trust::Trust;
 
 use crate::error::{Error, Result};
 
@@ -45,16 +48,7 @@ impl Place {
         {
             return Err(wrong(error.to_string()));
         }
-        let meta = std::fs::symlink_metadata(&dir).map_err(|error| wrong(error.to_string()))?;
-        if !meta.is_dir() {
-            return Err(wrong("it is no directory".into()));
-        }
-        if meta.uid() != rustix::process::geteuid().as_raw() {
-            return Err(wrong("it belongs to another user".into()));
-        }
-        if meta.mode() & 0o077 != 0 {
-            return Err(wrong("others can enter it; chmod 700 it".into()));
-        }
+        check(&dir).map_err(wrong)?;
         let place = Self { dir };
         if place.socket().as_os_str().len() > SOCKET_BYTES_MAX {
             let why = format!("its path is longer than {SOCKET_BYTES_MAX} bytes");
@@ -113,6 +107,27 @@ impl Place {
     }
 }
 
+/// Checks that the directory is this user's alone, and that nobody else can put another in its place.
+fn check(dir: &Path) -> std::result::Result<(), String> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let os = |errno: rustix::io::Errno| errno.to_string();
+    let own = rustix::fs::open(dir, flags, Mode::empty()).map_err(os)?;
+    let stat = rustix::fs::fstat(&own).map_err(os)?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
+        return Err("it is no directory".into());
+    }
+    if stat.st_uid != rustix::process::geteuid().as_raw() {
+        return Err("it belongs to another user".into());
+    }
+    if stat.st_mode & 0o077 != 0 {
+        return Err("others can enter it; chmod 700 it".into());
+    }
+    let above = rustix::fs::openat(&own, "..", flags, Mode::empty()).map_err(os)?;
+    let above = rustix::fs::fstat(&above).map_err(os)?;
+    let checked = Trust::default().check_container(&above);
+    checked.map_err(|why| format!("of the directory that it is in: {why}"))
+}
+
 fn usual() -> PathBuf {
     match std::env::var_os("XDG_RUNTIME_DIR").filter(|dir| !dir.is_empty()) {
         Some(dir) => PathBuf::from(dir).join("standfast"),
@@ -126,7 +141,7 @@ fn usual() -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
     #[test]
     fn only_a_private_directory_will_do() {
@@ -143,5 +158,8 @@ mod tests {
         assert!(Place::open(Some(&open)).is_err(), "others could connect");
         assert!(Place::open(Some(&dir.path().join("x".repeat(120)))).is_err(), "too long");
         assert!(Place::open(Some(&dir.path().join("not/there"))).is_err());
+        // Others could put their own directory in its place, though nobody can enter this one.
+        std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(Place::open(Some(&own)).is_err());
     }
 }

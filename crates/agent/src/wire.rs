@@ -1,7 +1,7 @@
 //! Messages on a Unix socket: a length, then that many bytes of postcard; descriptors beside them.
 //!
 //! Invariants:
-//! - A length beyond [`MESSAGE_BYTES_MAX`] ends the conversation; memory is taken as bytes arrive,
+//! - A length beyond what the receiver allows ends the conversation; memory is taken as bytes arrive,
 //!   not as they are announced.
 //! - Descriptors that nobody asked for are closed.
 
@@ -9,6 +9,7 @@ use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 
 use rustix::io::Errno;
 use rustix::net::{
@@ -22,6 +23,8 @@ use crate::error::{Error, Result};
 
 /// Longest message: the image of a rank, which readers bound alike.
 pub(crate) const MESSAGE_BYTES_MAX: usize = 1 << 30;
+/// Longest message of somebody who has not joined: the ranks of a large job.
+pub(crate) const GREETING_BYTES_MAX: usize = 8 << 20;
 /// Memory is taken in steps of this while a message arrives.
 const STEP_BYTES: usize = 1 << 20;
 
@@ -50,6 +53,8 @@ pub(crate) fn send(
         match sendmsg(stream, &parts, &mut beside, SendFlags::NOSIGNAL) {
             Ok(bytes) => sent += bytes,
             Err(Errno::INTR) => {}
+            // Only where whoever sends has said for how long.
+            Err(Errno::AGAIN) => return Err(Error::Silent),
             Err(errno) => return Err(Error::lost(errno)),
         }
     }
@@ -71,14 +76,23 @@ pub(crate) fn send_if_room(stream: &UnixStream, message: &impl Serialize) {
 
 /// The receiving end of a conversation.
 pub(crate) struct Inbox {
-    stream: UnixStream,
+    stream: Arc<UnixStream>,
+    bytes_max: usize,
     /// The descriptor that came last, until somebody takes it.
     fd: Option<OwnedFd>,
 }
 
 impl Inbox {
-    pub(crate) fn new(stream: UnixStream) -> Self {
-        Self { stream, fd: None }
+    /// Takes messages of up to so many bytes.
+    pub(crate) fn new(stream: Arc<UnixStream>, bytes_max: usize) -> Self {
+        Self { stream, bytes_max, fd: None }
+    }
+
+    /// Takes messages of any length that the protocol has, from somebody who has joined, and waits for
+    /// them as long as the connection stands.
+    pub(crate) fn trust(&mut self) -> Result<()> {
+        self.bytes_max = MESSAGE_BYTES_MAX;
+        self.stream.set_read_timeout(None).map_err(Error::os("limit a connection"))
     }
 
     /// The next message; `None` when the other end has closed between two.
@@ -88,7 +102,7 @@ impl Inbox {
             return Ok(None);
         }
         let bytes = u32::from_le_bytes(head) as usize;
-        if bytes > MESSAGE_BYTES_MAX {
+        if bytes > self.bytes_max {
             return Err(Error::Protocol { why: "a message is too long" });
         }
         let mut body = Vec::new();
@@ -143,45 +157,4 @@ pub(crate) fn peer(stream: &UnixStream) -> Result<rustix::net::UCred> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::io::{Read, Seek, Write};
-
-    #[test]
-    fn messages_and_descriptors_arrive() {
-        let (one, other) = UnixStream::pair().unwrap();
-        let mut file = tempfile::tempfile().unwrap();
-        file.write_all(b"shared").unwrap();
-        let long: Vec<u8> = (0..3_000_000u32).map(|at| at as u8).collect();
-        let sender = std::thread::spawn(move || {
-            send(&one, &"first", Some(file.as_fd())).unwrap();
-            send(&one, &serde_bytes(&long), None).unwrap();
-            long
-        });
-        let mut inbox = Inbox::new(other);
-        assert_eq!(inbox.receive::<String>().unwrap().unwrap(), "first");
-        let mut file = std::fs::File::from(inbox.take_fd().expect("it came along"));
-        let got = inbox.receive::<Vec<u8>>().unwrap().unwrap();
-        assert!(inbox.take_fd().is_none());
-        assert_eq!(got, sender.join().unwrap());
-        assert!(inbox.receive::<String>().unwrap().is_none(), "the other end has closed");
-        let mut text = String::new();
-        file.rewind().unwrap();
-        file.read_to_string(&mut text).unwrap();
-        assert_eq!(text, "shared");
-    }
-
-    fn serde_bytes(bytes: &[u8]) -> Vec<u8> {
-        bytes.to_vec()
-    }
-
-    #[test]
-    fn hostile_bytes_are_errors() {
-        for bytes in [&[0xff; 16][..], &[3, 0, 0, 0, 0xff, 0xff, 0xff], &[9, 0, 0, 0, 1], &[1, 0]] {
-            let (mut one, other) = UnixStream::pair().unwrap();
-            one.write_all(bytes).unwrap();
-            drop(one);
-            assert!(Inbox::new(other).receive::<String>().is_err(), "{bytes:?}");
-        }
-    }
-}
+mod tests;

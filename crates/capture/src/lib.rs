@@ -21,8 +21,10 @@
 
 mod absent;
 mod device;
+mod excluded;
 mod huge;
 mod kernel;
+mod mapped;
 mod memory;
 mod region;
 mod signal;
@@ -34,9 +36,11 @@ pub use device::{
     ChangedPages, Device, DeviceError, DeviceFill, DeviceRegion, DeviceResult, Drained, Scanned,
     Which,
 };
+pub use excluded::Excluded;
 pub use huge::HugePageJoiner;
+pub use mapped::Access;
 pub use memory::Memory;
 pub use region::{Error, Region, Regions, Result};
 pub use signal::{Requests, Signal};
-pub use snapshot::{Lost, Refused, Snapshot, Snapshots, Wait, Wanted};
+pub use snapshot::{Held, Lost, Refused, Snapshot, Snapshots, Wait, Wanted};
 pub use tracker::{Dirty, Hashing, Mprotect, Span, Tracker, Uffd, Watch};

@@ -11,6 +11,7 @@
 use standfast_format::{Kind, name};
 
 use crate::device::DeviceRegion;
+use crate::excluded::{self, Excluded};
 use crate::tracker::Span;
 
 /// Result of changing the table.
@@ -52,6 +53,18 @@ pub enum Error {
         name: String,
         /// The region that was there first.
         other: String,
+    },
+    /// Its memory was freed, unmapped or moved.
+    #[error(
+        "region {name:?} has no memory any more: some of its {bytes} bytes from {address:#x} on cannot be used (was it freed, or has a vector grown?); unprotect it, and protect it where it is now"
+    )]
+    Gone {
+        /// The name.
+        name: String,
+        /// Where it was.
+        address: usize,
+        /// How long.
+        bytes: usize,
     },
     /// Alignments are powers of two.
     #[error("alignment {alignment} is not a power of two")]
@@ -160,6 +173,10 @@ impl Region {
 #[derive(Clone, Debug, Default)]
 pub struct Regions {
     all: Vec<Region>,
+    /// What the program has excluded.
+    excluded: Excluded,
+    /// What it keeps out of core dumps, and where regions lay when that was asked for.
+    undumped: (Vec<Span>, Excluded),
 }
 
 impl Regions {
@@ -238,6 +255,33 @@ impl Regions {
         protected
     }
 
+    /// From now on no checkpoint holds these bytes, in whichever region they lie.
+    pub fn exclude(&mut self, start: usize, bytes: usize) {
+        self.excluded.add(start, bytes);
+    }
+
+    /// Takes back what was excluded.
+    pub fn include(&mut self, start: usize, bytes: usize) {
+        self.excluded.remove(start, bytes);
+    }
+
+    /// Asks the kernel what is kept out of core dumps. That looks at every mapping of the process, so
+    /// it is done only where regions have come, gone or moved since the last time.
+    pub fn find_undumped(&mut self) {
+        let spans: Vec<Span> = self.all.iter().map(Region::span).collect();
+        if self.undumped.0 != spans {
+            self.undumped = (spans, excluded::undumped());
+        }
+    }
+
+    /// What no checkpoint holds of a region, counted from its start.
+    pub fn excluded(&self, region: &Region) -> Excluded {
+        let span = region.span();
+        let mut found = self.excluded.within(span);
+        found.join(&self.undumped.1.within(span));
+        found
+    }
+
     /// The region of this name.
     pub fn get(&self, name: &str) -> Option<&Region> {
         self.all.iter().find(|region| region.name == name)
@@ -267,70 +311,4 @@ fn overlap(a: &Region, b: &Region) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn protect(regions: &mut Regions, name: &str, start: usize, bytes: usize) -> Result<()> {
-        // SAFETY: the address is never used.
-        unsafe { regions.protect(name, start as *mut u8, bytes, 0) }
-    }
-
-    #[test]
-    fn what_cannot_be_protected_is_refused_with_a_reason() {
-        let mut regions = Regions::default();
-        protect(&mut regions, "a", 0x1000, 100).unwrap();
-        let refused = [
-            protect(&mut regions, "a", 0x9000, 1),
-            protect(&mut regions, "", 0x9000, 1),
-            protect(&mut regions, "null", 0, 1),
-            protect(&mut regions, "long", 0x9000, usize::MAX),
-            protect(&mut regions, "inside", 0x1010, 4),
-            protect(&mut regions, "around", 0xff0, 0x1000),
-        ];
-        assert!(matches!(refused[0], Err(Error::Taken { .. })));
-        assert!(matches!(refused[1], Err(Error::Name(_))));
-        assert!(matches!(refused[2], Err(Error::Address { .. })));
-        assert!(matches!(refused[3], Err(Error::Address { .. })));
-        assert!(matches!(refused[4], Err(Error::Overlap { .. })));
-        assert!(matches!(refused[5], Err(Error::Overlap { .. })));
-        protect(&mut regions, "behind", 0x1000 + 100, 8).unwrap();
-        protect(&mut regions, "empty", 0x1010, 0).unwrap();
-        assert_eq!(regions.iter().count(), 3);
-    }
-
-    #[test]
-    fn a_region_with_other_memory_keeps_its_place() {
-        let mut regions = Regions::default();
-        for (at, name) in ["a", "b", "c"].into_iter().enumerate() {
-            protect(&mut regions, name, 0x1000 * (at + 1), 8).unwrap();
-        }
-        // SAFETY: the addresses are never used.
-        unsafe {
-            regions.replace("b", 0x9000 as *mut u8, 16).unwrap();
-            assert!(matches!(
-                regions.replace("b", 0x1000 as *mut u8, 16),
-                Err(Error::Overlap { .. })
-            ));
-            assert!(matches!(
-                regions.replace("d", 0x1000 as *mut u8, 16),
-                Err(Error::Unknown { .. })
-            ));
-        }
-        let names: Vec<(&str, usize)> =
-            regions.iter().map(|region| (region.name(), region.bytes())).collect();
-        assert_eq!(names, [("a", 8), ("b", 16), ("c", 8)]);
-    }
-
-    #[test]
-    fn order_is_kept_and_names_come_free() {
-        let mut regions = Regions::default();
-        for (at, name) in ["c", "a", "b"].into_iter().enumerate() {
-            protect(&mut regions, name, 0x1000 * (at + 1), 8).unwrap();
-        }
-        regions.unprotect("a").unwrap();
-        assert!(matches!(regions.unprotect("a"), Err(Error::Unknown { .. })));
-        protect(&mut regions, "a", 0x8000, 8).unwrap();
-        let names: Vec<&str> = regions.iter().map(Region::name).collect();
-        assert_eq!(names, ["c", "b", "a"]);
-    }
-}
+mod tests;

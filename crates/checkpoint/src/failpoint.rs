@@ -2,8 +2,9 @@
 //!
 //! Without the feature `failpoints` there is no code behind them.
 
-/// The points of a checkpoint, in the order of a checkpoint's commit and the pruning after it.
+/// The points of a checkpoint: compaction, then the order of its commit and the pruning after it.
 pub const FAILPOINTS: &[&str] = &[
+    "compact.retired",
     "commit.before_segments",
     "commit.before_image",
     "commit.before_manifest",
@@ -18,11 +19,15 @@ pub const FAILPOINTS: &[&str] = &[
 pub const RING_FAILPOINTS: &[&str] =
     &["ring.before_shards", "ring.before_record", "ring.before_rebuild"];
 
+/// The points of a rank that writes through an agent, in the order of its life with one.
+pub const AGENT_FAILPOINTS: &[&str] =
+    &["agent.begin", "agent.units", "agent.blocks", "agent.hand_over"];
+
 /// Passes a named point.
 #[inline]
 pub fn pass(name: &'static str) {
     debug_assert!(
-        FAILPOINTS.contains(&name) || RING_FAILPOINTS.contains(&name),
+        [FAILPOINTS, RING_FAILPOINTS, AGENT_FAILPOINTS].concat().contains(&name),
         "{name} is listed"
     );
     #[cfg(feature = "failpoints")]

@@ -1,6 +1,6 @@
 //! The checkpoints of a store, on their way to another process.
 
-use standfast_format::Manifest;
+use standfast_format::{Kind, Manifest};
 
 use crate::inventory::{Damaged, Inventory};
 use crate::unreadable::Unreadable;
@@ -10,14 +10,16 @@ use crate::unreadable::Unreadable;
 pub struct Holdings {
     /// All manifests, newest first.
     manifests: Vec<Vec<u8>>,
-    /// Manifests that cannot be read, and why.
-    damaged: Vec<(String, String)>,
+    /// Manifests that cannot be read, the exit code of the kind of failure, and why.
+    damaged: Vec<(String, i32, String)>,
 }
 
 impl Holdings {
     /// What an inventory has.
     pub fn of(inventory: &Inventory) -> Self {
-        let why = |damaged: &Damaged| (damaged.object.clone(), damaged.error.to_string());
+        let why = |Damaged { object, error }: &Damaged| {
+            (object.clone(), error.kind().exit_code(), error.to_string())
+        };
         Self {
             manifests: inventory.checkpoints.iter().map(Manifest::encode).collect(),
             damaged: inventory.damaged.iter().map(why).collect(),
@@ -43,9 +45,9 @@ impl Holdings {
                 }
             }
         }
-        damaged.extend(self.damaged.iter().map(|(object, why)| Damaged {
-            object: object.clone(),
-            error: Unreadable::Told { why: why.clone() },
+        damaged.extend(self.damaged.iter().map(|(object, code, why)| {
+            let kind = Kind::from_exit_code(*code).unwrap_or(Kind::Bug);
+            Damaged { object: object.clone(), error: Unreadable::Told { kind, why: why.clone() } }
         }));
         inventory.checkpoints = checkpoints;
         inventory.damaged = damaged;

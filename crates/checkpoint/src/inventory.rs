@@ -3,16 +3,23 @@
 //! Data: store header and `manifests/` -> [`Inventory`], newest first, with the manifests that
 //! could not be read beside it. Images are loaded when one is asked for.
 //!
+//! The newest manifest tells which others are *abandoned*: a run went back to an older one and went
+//! on from there. The rest is the *line*, from which restarts choose and which `keep` counts.
+//!
 //! Invariants:
 //! - A damaged manifest hides only its own checkpoint; it is reported, never skipped silently.
+//! - One that cannot be read for another reason may be the newest ([`Inventory::unread`]).
+//! - No manifest is written over another ([`Inventory::object_of`]).
 //! - Every manifest and image in use carries the store's own id and the name it was found under.
 
 use standfast_format::{
-    DRAINS_BYTES_MAX, Digest, Drains, FRAME_BYTES, Image, Kind, Level, Manifest, Rank,
-    STORE_HEADER_BYTES_MAX, StoreHeader, Version, name,
+    DRAINS_BYTES_MAX, Digest, Drains, FRAME_BYTES, Image, Kind, Manifest, Rank, StoreHeader,
+    Version,
+    name::{self, ManifestName},
 };
-use standfast_store::Store;
+use standfast_store::{ObjectMeta, Store, prove_absent};
 
+use crate::header::{check_listed, read_header};
 use crate::unreadable::Unreadable;
 
 type Result<T> = std::result::Result<T, Unreadable>;
@@ -33,7 +40,12 @@ pub struct Damaged {
 impl Damaged {
     /// The version that its name tells.
     pub fn version(&self) -> Option<Version> {
-        name::parse_manifest(&self.object).map(|(version, _)| version)
+        name::parse_manifest(&self.object).map(|name| name.version)
+    }
+
+    /// Whether it is proven to be damaged. Otherwise nobody knows what it holds.
+    pub fn is_proven(&self) -> bool {
+        self.error.kind().is_proof()
     }
 }
 
@@ -48,19 +60,6 @@ pub struct Inventory {
     pub damaged: Vec<Damaged>,
 }
 
-/// Reads the header that makes a place a store.
-pub fn read_header(store: &dyn Store) -> Result<StoreHeader> {
-    let bytes = match store.get(name::STORE, STORE_HEADER_BYTES_MAX) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == Kind::Missing => {
-            return Err(Unreadable::NoStore { place: store.describe() });
-        }
-        Err(error) => return Err(error.into()),
-    };
-    StoreHeader::decode(&bytes)
-        .map_err(|source| Unreadable::Object { object: name::STORE.into(), source })
-}
-
 /// What drains have told in a local store; `None` if nothing that can be read.
 pub fn read_drains(store: &dyn Store) -> Option<Drains> {
     Drains::decode(&store.get(name::DRAINS, DRAINS_BYTES_MAX).ok()?).ok()
@@ -70,11 +69,23 @@ impl Inventory {
     /// Reads the header and every manifest of a store.
     pub fn read(store: &dyn Store) -> Result<Self> {
         let header = read_header(store)?;
+        let listed = store.list(name::MANIFESTS)?;
+        check_listed(store, &listed)?;
+        Self::of(store, header, listed)
+    }
+
+    /// Reads every manifest of a store that has, or shall have, this header. That it has lost its manifests
+    /// is for the caller to find out.
+    pub fn survey(store: &dyn Store, header: StoreHeader) -> Result<Self> {
+        Self::of(store, header, store.list(name::MANIFESTS)?)
+    }
+
+    fn of(store: &dyn Store, header: StoreHeader, listed: Vec<ObjectMeta>) -> Result<Self> {
         let mut checkpoints = Vec::new();
         let mut damaged = Vec::new();
-        for object in store.list(name::MANIFESTS)? {
-            let Some((version, level)) = name::parse_manifest(&object.name) else { continue };
-            match read_manifest(store, &header, version, level) {
+        for object in listed {
+            let Some(name) = name::parse_manifest(&object.name) else { continue };
+            match read_manifest(store, &header, name) {
                 Ok(manifest) => checkpoints.push(manifest),
                 // Removed between listing and reading: pruned, not damaged.
                 Err(error) if error.kind() == Kind::Missing => {}
@@ -87,10 +98,43 @@ impl Inventory {
         Ok(Self { header, checkpoints, damaged })
     }
 
-    /// The checkpoint with this version, or why it cannot be used.
+    /// Whether a checkpoint is abandoned.
+    pub fn is_abandoned(&self, manifest: &Manifest) -> bool {
+        self.checkpoints.first().is_some_and(|newest| newest.abandons(manifest.sequence))
+    }
+
+    /// The checkpoints of the line that goes on, newest first.
+    pub fn line(&self) -> impl Iterator<Item = &Manifest> {
+        self.checkpoints.iter().filter(|manifest| !self.is_abandoned(manifest))
+    }
+
+    /// A manifest that may hold any checkpoint, also the newest: it could not be read, and is not
+    /// proven to be damaged.
+    pub fn unread(&self) -> Option<&Damaged> {
+        self.damaged.iter().find(|damaged| !damaged.is_proven())
+    }
+
+    /// The name under which a manifest is to be written: with the attempt where another one, readable
+    /// or not, may have the name of the version alone. One of the same line goes with the next prune.
+    pub fn object_of(&self, manifest: &Manifest) -> String {
+        let Manifest { version, attempt, level, .. } = *manifest;
+        let plain = name::manifest(version, level);
+        let other = |other: &Manifest| other.version == version && other.attempt != attempt;
+        let is_taken = self.checkpoints.iter().any(other)
+            || self.damaged.iter().any(|damaged| damaged.object == plain);
+        if is_taken { name::manifest_of(version, attempt, level) } else { plain }
+    }
+
+    /// Whether only one checkpoint has this version.
+    pub fn has_one(&self, version: Version) -> bool {
+        self.checkpoints.iter().filter(|manifest| manifest.version == version).count() == 1
+    }
+
+    /// The checkpoint with this version, of the line if it has one, or why it cannot be used.
     pub fn checkpoint(&self, version: Version) -> Result<&Manifest> {
-        let found = self.checkpoints.iter().find(|manifest| manifest.version == version);
-        found.ok_or_else(|| {
+        let is_wanted = |manifest: &&Manifest| manifest.version == version;
+        let found = self.line().find(is_wanted);
+        found.or_else(|| self.checkpoints.iter().find(is_wanted)).ok_or_else(|| {
             let damaged = self.damaged.iter().find(|damaged| damaged.version() == Some(version));
             damaged.map_or(Unreadable::NoCheckpoint { version }, |damaged| damaged.error.clone())
         })
@@ -103,20 +147,15 @@ impl Inventory {
     }
 }
 
-fn read_manifest(
-    store: &dyn Store,
-    header: &StoreHeader,
-    version: Version,
-    level: Level,
-) -> Result<Manifest> {
-    let object = name::manifest(version, level);
-    let bytes = store.get(&object, METADATA_BYTES_MAX)?;
+fn read_manifest(store: &dyn Store, header: &StoreHeader, name: ManifestName) -> Result<Manifest> {
+    let object = name.object();
+    let bytes = get(store, &object, METADATA_BYTES_MAX)?;
     let manifest = Manifest::decode(&bytes)
         .map_err(|source| Unreadable::Object { object: object.clone(), source })?;
     if manifest.job != header.id {
         return Err(Unreadable::Mismatch { object, why: "it belongs to another store" });
     }
-    if manifest.version != version || manifest.level != level {
+    if !name.is_of(&manifest) {
         return Err(Unreadable::Mismatch {
             object,
             why: "it holds the manifest of another checkpoint",
@@ -125,12 +164,17 @@ fn read_manifest(
     Ok(manifest)
 }
 
+/// Reads a whole object; that it is missing is proven.
+fn get(store: &dyn Store, object: &str, bytes_max: u64) -> Result<Vec<u8>> {
+    Ok(store.get(object, bytes_max).map_err(|error| prove_absent(store, object, error))?)
+}
+
 /// Reads a rank's image and checks that it is the one the manifest names.
 pub fn read_image(store: &dyn Store, manifest: &Manifest, rank: Rank) -> Result<Image> {
     let version = manifest.version;
     let wanted = manifest.image(rank).ok_or(Unreadable::NoRank { version, rank })?;
     let object = name::image(version, manifest.attempt, rank);
-    let bytes = store.get(&object, wanted.file_bytes.min(METADATA_BYTES_MAX))?;
+    let bytes = get(store, &object, wanted.file_bytes.min(METADATA_BYTES_MAX))?;
     decode_image(&bytes, manifest, rank)
 }
 

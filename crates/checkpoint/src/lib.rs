@@ -13,9 +13,12 @@
 //! - A manifest that may be there although writing it failed keeps its files.
 
 pub mod busy;
+pub mod compact;
 mod described;
 mod error;
 pub mod failpoint;
+mod header;
+pub mod history;
 mod holdings;
 mod inventory;
 pub mod mark;
@@ -28,8 +31,11 @@ mod unreadable;
 pub use described::{Described, Part, StreamPlace, known_segments, unplaced};
 pub use error::{Error, Result};
 pub use failpoint::{FAILPOINTS, RING_FAILPOINTS};
+pub use header::{
+    check_manifests, check_manifests_strictly, complete_header, damaged_headers, read_header,
+};
 pub use holdings::Holdings;
-pub use inventory::{Damaged, Inventory, decode_image, read_drains, read_header, read_image};
+pub use inventory::{Damaged, Inventory, decode_image, read_drains, read_image};
 pub use publish::{Entry, Order, Publisher, refresh};
 pub use relocate::{Moved, relocate};
 pub use unreadable::Unreadable;

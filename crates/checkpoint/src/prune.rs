@@ -9,13 +9,15 @@
 //! Invariants:
 //! - The newest checkpoint always stays, and so does the newest that is not marked as damaged
 //!   ([`mark`]): marked ones do not count among those that are kept.
+//! - What is abandoned neither counts nor goes, unless it is named.
 //! - No segment goes that a kept checkpoint names. Where a manifest cannot be read nobody knows
 //!   what it names, so then only checkpoints go, no segment and no image of unknown origin. The
 //!   same holds while a node has pledged an attempt that nobody has committed or given up yet.
 
 use std::collections::{HashMap, HashSet};
 
-use standfast_format::{AttemptId, Kind, Manifest, SegmentId, Version, name};
+use standfast_format::name::{self, ManifestName};
+use standfast_format::{AttemptId, Kind, Manifest, SegmentId, Version};
 use standfast_store::{Lock, ObjectMeta, Store};
 
 use crate::error::Result;
@@ -29,6 +31,8 @@ pub struct Plan {
     pub keep: Vec<Version>,
     /// Checkpoints that go, newest first.
     pub remove: Vec<Version>,
+    /// The attempts of these.
+    pub going: HashSet<AttemptId>,
     /// Manifests that go.
     pub manifests: Vec<ObjectMeta>,
     /// Images that go, with shards, records, pledges and marks of their checkpoints.
@@ -67,6 +71,8 @@ pub struct Keep {
     pub newest: usize,
     /// These versions in any case.
     pub versions: Vec<Version>,
+    /// These go, by name, unless one is the newest. That is the only way for what is abandoned.
+    pub named: HashSet<AttemptId>,
     /// Attempts that are marked as damaged, besides those whose marks are in the listing.
     pub marked: HashSet<AttemptId>,
     /// Marked checkpoints go first, as long as one without a mark is there.
@@ -87,13 +93,27 @@ impl Keep {
         let is_marked = |manifest: &Manifest| {
             self.marked.contains(&manifest.attempt) || listed.contains(&manifest.attempt)
         };
+        let newest = checkpoints.first();
+        let is_abandoned =
+            |manifest: &Manifest| newest.is_some_and(|newest| newest.abandons(manifest.sequence));
         // Where nothing else is left, marked ones are what somebody may still want to rescue.
-        let none_sound = checkpoints.iter().all(is_marked);
-        let mut sound = 0;
+        let none_intact = checkpoints.iter().filter(|own| !is_abandoned(own)).all(is_marked);
+        let (mut intact, mut versions) = (0, HashSet::new());
         let stays = |manifest: &Manifest| {
-            let doubtful = !none_sound && is_marked(manifest);
-            let recent = self.newest == 0 || sound < self.newest;
-            sound += usize::from(!doubtful);
+            let is_newest = newest.is_some_and(|newest| newest.attempt == manifest.attempt);
+            if self.named.contains(&manifest.attempt) && !is_newest {
+                return false;
+            }
+            if is_abandoned(manifest) {
+                return true;
+            }
+            let replaced = !versions.insert(manifest.version);
+            if replaced {
+                return false;
+            }
+            let doubtful = !none_intact && is_marked(manifest);
+            let recent = self.newest == 0 || intact < self.newest;
+            intact += usize::from(!doubtful);
             (recent && !(doubtful && self.drop_marked))
                 || self.versions.contains(&manifest.version)
                 || (self.every > 0 && manifest.sequence.is_multiple_of(self.every))
@@ -119,7 +139,7 @@ pub fn newest_whole(inventory: &Inventory, objects: &[ObjectMeta]) -> Option<Ver
                 is_there(object, image.file_bytes)
             })
     };
-    inventory.checkpoints.iter().find(is_whole).map(|manifest| manifest.version)
+    inventory.line().find(is_whole).map(|manifest| manifest.version)
 }
 
 /// Checkpoints that would go but are needed by somebody now: a drain that is carrying them.
@@ -127,10 +147,10 @@ pub fn kept_by_others(store: &dyn Store, inventory: &Inventory, keep: &Keep) -> 
     let held = keep.held(&inventory.checkpoints, &HashSet::new());
     let candidates = inventory.checkpoints.iter().zip(held);
     let candidates = candidates.filter(|(_, stays)| !stays).map(|(manifest, _)| manifest.version);
-    // Who comes a moment later finds it gone and takes another.
+    // Who comes a moment later finds it gone and takes another. Where nobody can be asked it stays.
     let is_kept = |version: &Version| {
         let asked = store.lock(Lock::Drop(version.0));
-        asked.is_err_and(|error| error.kind() == Kind::Busy)
+        asked.is_err_and(|error| error.kind() != Kind::Unsupported)
     };
     candidates.filter(is_kept).collect()
 }
@@ -157,14 +177,11 @@ pub fn plan(inventory: &Inventory, objects: &[ObjectMeta], keep: &Keep) -> Plan 
             segments.extend(manifest.segments.iter().map(|segment| segment.id));
         } else {
             plan.remove.push(manifest.version);
+            plan.going.insert(manifest.attempt);
         }
     }
-    let going: HashSet<AttemptId> = inventory
-        .checkpoints
-        .iter()
-        .filter(|manifest| plan.remove.contains(&manifest.version))
-        .map(|manifest| manifest.attempt)
-        .collect();
+    let going = plan.going.clone();
+    let manifests = manifest_names(inventory, objects);
     let is_open = |attempt: &AttemptId| !attempts.contains(attempt) && !going.contains(attempt);
     let is_pledge = |object: &ObjectMeta| {
         name::parse_pledge(&object.name).is_some_and(|(_, attempt)| is_open(&attempt))
@@ -174,8 +191,9 @@ pub fn plan(inventory: &Inventory, objects: &[ObjectMeta], keep: &Keep) -> Plan 
     for object in objects {
         if given_up.iter().any(|damaged| damaged.object == object.name) {
             plan.manifests.push(object.clone());
-        } else if let Some((version, _)) = name::parse_manifest(&object.name) {
-            if plan.remove.contains(&version) {
+        } else if name::parse_manifest(&object.name).is_some() {
+            let attempt = manifests.get(object.name.as_str());
+            if attempt.is_some_and(|attempt| going.contains(attempt)) {
                 plan.manifests.push(object.clone());
             }
         } else if let Some(attempt) = attempt_of(&object.name) {
@@ -194,6 +212,25 @@ pub fn plan(inventory: &Inventory, objects: &[ObjectMeta], keep: &Keep) -> Plan 
         }
     }
     plan
+}
+
+/// Whose manifest each listed name is. The name without attempt is that of the manifest of its
+/// version that has no other.
+fn manifest_names<'o>(
+    inventory: &Inventory,
+    objects: &'o [ObjectMeta],
+) -> HashMap<&'o str, AttemptId> {
+    let listed: HashMap<&str, ManifestName> = objects
+        .iter()
+        .filter_map(|object| Some((object.name.as_str(), name::parse_manifest(&object.name)?)))
+        .collect();
+    let full = |own: &Manifest| name::manifest_of(own.version, own.attempt, own.level);
+    let is_of = |name: &ManifestName, own: &&Manifest| {
+        let named = || listed.contains_key(full(own).as_str());
+        name.is_of(own) && (name.attempt.is_some() || !named())
+    };
+    let own = |name: &ManifestName| inventory.checkpoints.iter().find(|own| is_of(name, own));
+    listed.iter().filter_map(|(object, name)| Some((*object, own(name)?.attempt))).collect()
 }
 
 /// The attempt that an image, also one that waits for others, a shard, a record of level ring, a
@@ -239,200 +276,4 @@ pub fn execute(store: &dyn Store, plan: &Plan) -> Result<Vec<SegmentId>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-    use standfast_format::{Digest, JobId, Level, SegmentRef, Stats, StoreHeader};
-
-    fn manifest(sequence: u64, segments: &[u8]) -> Manifest {
-        let reference = |id: &u8| SegmentRef {
-            rank: standfast_format::Rank(0),
-            id: SegmentId([*id; 16]),
-            slots: 1,
-            file_bytes: 1,
-            index: Digest([0; 32]),
-        };
-        Manifest {
-            job: JobId([0; 16]),
-            version: Version(sequence),
-            sequence,
-            attempt: AttemptId([sequence as u8; 8]),
-            level: Level::Local,
-            taken_ns: 0,
-            ranks: 1,
-            images: vec![],
-            segments: segments.iter().map(reference).collect(),
-            stats: Stats::default(),
-            writes: vec![],
-            nodes: vec![],
-        }
-    }
-
-    fn inventory(mut checkpoints: Vec<Manifest>) -> Inventory {
-        checkpoints.reverse();
-        let header =
-            StoreHeader { id: JobId([0; 16]), job: "j".into(), key: [0; 32], created_ns: 0 };
-        Inventory { header, checkpoints, damaged: vec![] }
-    }
-
-    fn listing(inventory: &Inventory, segments: &[u8]) -> Vec<ObjectMeta> {
-        let meta = |name| ObjectMeta { name, bytes: 10 };
-        let manifests = inventory.checkpoints.iter().flat_map(|manifest| {
-            [
-                meta(name::manifest(manifest.version, Level::Local)),
-                meta(name::image(manifest.version, manifest.attempt, standfast_format::Rank(0))),
-            ]
-        });
-        let segments = segments.iter().map(|id| meta(name::segment(SegmentId([*id; 16]))));
-        manifests.chain(segments).chain([meta("store".into())]).collect()
-    }
-
-    #[test]
-    fn shared_segments_stay_with_whoever_needs_them() {
-        let inventory = inventory(vec![manifest(1, &[1]), manifest(2, &[1, 2]), manifest(3, &[2])]);
-        let objects = listing(&inventory, &[1, 2, 9]);
-        let plan = plan(&inventory, &objects, &Keep { newest: 1, ..Keep::default() });
-        assert_eq!(plan.keep, [Version(3)]);
-        assert_eq!(plan.remove, [Version(2), Version(1)]);
-        let gone: Vec<_> =
-            plan.segments.iter().filter_map(|o| name::parse_segment(&o.name)).collect();
-        assert_eq!(gone, [SegmentId([1; 16]), SegmentId([9; 16])], "orphans go too");
-        assert_eq!(plan.images.len(), 2);
-    }
-
-    #[test]
-    fn an_unreadable_manifest_protects_files_of_unknown_use() {
-        let mut inventory = inventory(vec![manifest(1, &[1]), manifest(2, &[2])]);
-        let objects = listing(&inventory, &[1, 2, 9]);
-        inventory.damaged.push(Damaged {
-            object: "manifests/v0000000003.local".into(),
-            error: crate::Unreadable::NoStore { place: String::new() },
-        });
-        let plan = plan(&inventory, &objects, &Keep { newest: 1, ..Keep::default() });
-        assert!(plan.segments.is_empty());
-        assert_eq!(plan.images.len(), 1);
-        assert_eq!(plan.unreadable.len(), 1);
-    }
-
-    #[test]
-    fn an_open_pledge_protects_files_of_unknown_use() {
-        let inventory = inventory(vec![manifest(1, &[1]), manifest(2, &[2])]);
-        let mut objects = listing(&inventory, &[1, 2, 9]);
-        let pledge = |attempt| name::pledge(Version(3), AttemptId([attempt; 8]));
-        objects.push(ObjectMeta { name: pledge(7), bytes: 10 });
-        let keep = Keep { newest: 1, ..Keep::default() };
-        let careful = plan(&inventory, &objects, &keep);
-        assert_eq!((careful.segments.len(), careful.images.len()), (0, 1));
-        let keep = Keep { drop_pledges: true, ..keep };
-        let opening = plan(&inventory, &objects, &keep);
-        assert_eq!((opening.segments.len(), opening.images.len()), (2, 2));
-        objects.last_mut().unwrap().name = pledge(2);
-        let keep = Keep { drop_pledges: false, ..keep };
-        assert_eq!(plan(&inventory, &objects, &keep).segments.len(), 2, "it was committed");
-    }
-
-    #[test]
-    fn a_damaged_manifest_is_given_up_only_when_asked_and_only_beside_a_good_one() {
-        let object = "manifests/v0000000003.local";
-        let damaged = |error| Damaged { object: object.into(), error };
-        let corrupt = || damaged(crate::Unreadable::Told { why: "torn".into() });
-        let mut some = inventory(vec![manifest(1, &[1])]);
-        let mut objects = listing(&some, &[1, 9]);
-        objects.push(ObjectMeta { name: object.into(), bytes: 10 });
-        let keep = Keep { drop_damaged: true, ..Keep::default() };
-        some.damaged.push(corrupt());
-        let dropped = plan(&some, &objects, &keep);
-        assert_eq!(dropped.manifests[0].name, object);
-        assert_eq!(dropped.segments.len(), 1, "what only it may have needed goes with it");
-        // A failing disk or a newer format is not damage.
-        let place = String::new();
-        some.damaged = vec![damaged(crate::Unreadable::NoStore { place })];
-        assert!(plan(&some, &objects, &keep).is_empty());
-        let mut none = inventory(vec![]);
-        none.damaged.push(corrupt());
-        assert!(plan(&none, &objects, &keep).is_empty());
-    }
-
-    #[test]
-    fn of_so_many_one_stays_for_ever() {
-        let inventory = inventory((1..=9).map(|at| manifest(at, &[at as u8])).collect());
-        let keep = Keep { newest: 2, every: 4, ..Keep::default() };
-        let plan = plan(&inventory, &listing(&inventory, &[]), &keep);
-        assert_eq!(plan.keep, [9, 8, 4].map(Version));
-    }
-
-    fn mark_of(manifest: &Manifest) -> ObjectMeta {
-        ObjectMeta { name: name::mark(manifest.version, manifest.attempt), bytes: 10 }
-    }
-
-    #[test]
-    fn marked_ones_do_not_count_and_their_marks_go_with_them() {
-        let inventory = inventory((1..=5).map(|at| manifest(at, &[at as u8])).collect());
-        let mut objects = listing(&inventory, &[1, 2, 3, 4, 5]);
-        // 5 and 3 are marked.
-        objects.extend([0, 2].map(|at| mark_of(&inventory.checkpoints[at])));
-        let keep = Keep { newest: 1, ..Keep::default() };
-        let one = plan(&inventory, &objects, &keep);
-        assert_eq!(one.keep, [5, 4].map(Version));
-        let gone = |name: &str| one.images.iter().any(|object| object.name == name);
-        assert!(gone(&objects[objects.len() - 1].name) && !gone(&objects[objects.len() - 2].name));
-        let keep = Keep { newest: 2, ..Keep::default() };
-        assert_eq!(plan(&inventory, &objects, &keep).keep, [5, 4, 3, 2].map(Version));
-        let keep = Keep { drop_marked: true, ..keep };
-        assert_eq!(plan(&inventory, &objects, &keep).keep, [4, 2].map(Version));
-        // Known from another node.
-        let marked = HashSet::from([inventory.checkpoints[0].attempt]);
-        let keep = Keep { newest: 1, marked, ..Keep::default() };
-        assert_eq!(plan(&inventory, &[], &keep).keep, [5, 4].map(Version));
-    }
-
-    #[test]
-    fn where_all_are_marked_they_count_as_any() {
-        let inventory = inventory(vec![manifest(1, &[1]), manifest(2, &[2])]);
-        let objects: Vec<ObjectMeta> = inventory.checkpoints.iter().map(mark_of).collect();
-        let keep = Keep { newest: 1, drop_marked: true, ..Keep::default() };
-        assert_eq!(plan(&inventory, &objects, &keep).keep, [Version(2)]);
-        assert_eq!(newest_whole(&inventory, &objects), None);
-    }
-
-    #[test]
-    fn the_newest_that_is_whole_is_found() {
-        let inventory = inventory(vec![manifest(1, &[1]), manifest(2, &[1, 2])]);
-        let mut objects = listing(&inventory, &[1]);
-        // The listing of these tests has ten bytes for everything, references have one.
-        objects.iter_mut().for_each(|object| object.bytes = 1);
-        assert_eq!(newest_whole(&inventory, &objects), Some(Version(1)), "2 lacks a segment");
-        assert_eq!(newest_whole(&inventory, &[]), None);
-        objects.push(mark_of(&inventory.checkpoints[1]));
-        assert_eq!(newest_whole(&inventory, &objects), None, "1 is marked");
-    }
-
-    proptest! {
-        #[test]
-        fn no_plan_takes_what_a_kept_checkpoint_needs(
-            needs in proptest::collection::vec(proptest::collection::vec(0u8..12, 0..5), 1..10),
-            newest in 0usize..6,
-            marks: [bool; 10],
-        ) {
-            let inventory = inventory(
-                needs.iter().zip(1..).map(|(segments, at)| manifest(at, segments)).collect(),
-            );
-            let mut objects = listing(&inventory, &(0..12).collect::<Vec<u8>>());
-            let marked = inventory.checkpoints.iter().zip(marks).filter(|(_, marked)| *marked);
-            objects.extend(marked.map(|(manifest, _)| mark_of(manifest)));
-            let plan = plan(&inventory, &objects, &Keep { newest, ..Keep::default() });
-            let sound = inventory.checkpoints.iter().zip(marks).find(|(_, marked)| !marked);
-            prop_assert!(sound.is_none_or(|(sound, _)| plan.keep.contains(&sound.version)));
-            prop_assert!(!plan.keep.is_empty(), "the newest always stays");
-            prop_assert_eq!(plan.keep[0], inventory.checkpoints[0].version);
-            for manifest in &inventory.checkpoints {
-                if plan.keep.contains(&manifest.version) {
-                    for segment in &manifest.segments {
-                        let name = name::segment(segment.id);
-                        prop_assert!(plan.segments.iter().all(|object| object.name != name));
-                    }
-                }
-            }
-        }
-    }
-}
+mod tests;

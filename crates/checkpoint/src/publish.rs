@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use standfast_format::{
-    AttemptId, HashKind, ImageRef, JobId, Kind, Level, Manifest, Node, Rank, SegmentId, SegmentRef,
-    Stats, Version, Writes, name,
+    Abandoned, AttemptId, HashKind, ImageRef, JobId, Kind, Level, Manifest, Node, Rank, SegmentId,
+    SegmentRef, Stats, Version, Writes, name,
 };
 use standfast_store::{Lock, Store};
 
@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::failpoint;
 use crate::inventory::{Damaged, Inventory};
 use crate::prune::{self, Keep};
-use crate::publishing::{Published, Verdict};
+use crate::publishing::{Aftermath, Verdict};
 
 /// What all ranks of an attempt have in common.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
@@ -29,6 +29,25 @@ pub struct Order {
     pub taken_ns: u64,
     /// Its place in the order of commits, after all that the job knows of at any level.
     pub sequence: u64,
+    /// What the run had abandoned when it went back, if it did.
+    pub abandons: Option<Abandoned>,
+}
+
+impl Order {
+    /// All that its line has abandoned, by what the store holds.
+    fn abandoned(&self, inventory: &Inventory) -> Vec<Abandoned> {
+        let newest = inventory.checkpoints.first();
+        let inherited = |from: Option<&Manifest>| from.map_or(vec![], |own| own.abandoned.clone());
+        match self.abandons {
+            // The first one since it went back.
+            Some(left) if newest.is_none_or(|newest| newest.sequence <= left.last) => {
+                let mut all = inventory.checkpoints.iter();
+                let base = all.find(|own| own.sequence.checked_add(1) == Some(left.first));
+                inherited(base).into_iter().chain([left]).collect()
+            }
+            _ => inherited(newest),
+        }
+    }
 }
 
 /// What a manifest has of one rank.
@@ -96,10 +115,10 @@ impl Publisher {
         entries: Vec<Entry>,
         inventory: &mut Inventory,
     ) -> Verdict<Error> {
-        let version = order.version;
-        let manifest = self.join(order, ranks, entries);
+        let abandoned = order.abandoned(inventory);
+        let manifest = Manifest { abandoned, ..self.join(order, ranks, entries) };
         failpoint::pass("commit.before_manifest");
-        let object = name::manifest(version, Level::Local);
+        let object = inventory.object_of(&manifest);
         if let Err(error) = self.store.put(&object, &manifest.encode()) {
             let error = Error::from(error);
             return match in_doubt(&*self.store, inventory, object, &error, order.attempt) {
@@ -109,19 +128,17 @@ impl Publisher {
         }
         failpoint::pass("commit.after_manifest");
 
-        inventory.checkpoints.retain(|other| other.version != version);
-        inventory.damaged.retain(|damaged| damaged.object != object);
         inventory.checkpoints.insert(0, manifest);
-        Verdict::Committed(Published::default())
+        Verdict::Committed(Aftermath::default())
     }
 
     /// Prunes a store that nobody else prunes; `replaced`: whether a checkpoint of the same version
     /// was there before the newest.
-    pub fn prune(&self, replaced: bool, inventory: &mut Inventory) -> Published {
+    pub fn prune(&self, replaced: bool, inventory: &mut Inventory) -> Aftermath {
         let (removed, pruned) = prune_beyond(&*self.store, self.keep(), replaced, inventory);
         // The checkpoint exists all the same; what stayed is tried again after the next one.
         let note = |error: Error| format!("older checkpoints were not pruned: {error}");
-        Published { removed, notes: pruned.err().map(note).into_iter().collect() }
+        Aftermath { removed, notes: pruned.err().map(note).into_iter().collect() }
     }
 
     /// The manifest over the entries of all ranks.
@@ -140,6 +157,7 @@ impl Publisher {
             ranks,
             writes: entries.iter().map(|entry| entry.writes.clone()).collect(),
             nodes: nodes(&entries),
+            abandoned: Vec::new(),
             images: entries.into_iter().map(|entry| entry.image).collect(),
             segments,
             stats,
@@ -160,9 +178,11 @@ impl Publisher {
         }
     }
 
-    /// Removes this node's pledge, as far as the store lets it: what stays is void.
-    pub fn discard_pledge(&self, order: Order) {
-        let _ = self.store.remove(&name::pledge(order.version, order.attempt));
+    /// Removes this node's pledge; returns whether it is gone. One that stays is void where its job
+    /// goes on, and must find what it names where the job ends here.
+    pub fn discard_pledge(&self, order: Order) -> bool {
+        let removed = self.store.remove(&name::pledge(order.version, order.attempt));
+        removed.map_or_else(|error| error.kind() == Kind::Missing, |()| true)
     }
 }
 
@@ -187,6 +207,24 @@ fn in_doubt(
 /// Asks the store what is there; false if it does not answer.
 pub fn refresh(store: &dyn Store, inventory: &mut Inventory) -> bool {
     Inventory::read(store).map(|fresh| *inventory = fresh).is_ok()
+}
+
+/// Asks the store what is left. A manifest that is listed and fails to be read now is what it was: who
+/// forgot it would give its place in the order of commits to the next one.
+fn look_again(store: &dyn Store, inventory: &mut Inventory) {
+    let known = inventory.checkpoints.clone();
+    if !refresh(store, inventory) {
+        return;
+    }
+    let Inventory { checkpoints, damaged, .. } = inventory;
+    damaged.retain(|damaged| {
+        let name = name::parse_manifest(&damaged.object);
+        let same = |own: &&Manifest| name.is_some_and(|name| name.is_of(own));
+        let known = known.iter().find(same).filter(|_| damaged.error.kind() != Kind::Corrupt);
+        checkpoints.extend(known.cloned());
+        known.is_none()
+    });
+    checkpoints.sort_by_key(|manifest| std::cmp::Reverse((manifest.sequence, manifest.taken_ns)));
 }
 
 /// The nodes of entries that are in the order of ranks, in the order of their first ranks.
@@ -215,7 +253,7 @@ fn prune_beyond(
     replaced: bool,
     inventory: &mut Inventory,
 ) -> (Vec<SegmentId>, Result<()>) {
-    let beyond = keep.newest != 0 && inventory.checkpoints.len() > keep.newest;
+    let beyond = keep.newest != 0 && inventory.line().count() > keep.newest;
     if !beyond && !replaced {
         return (Vec::new(), Ok(()));
     }
@@ -233,12 +271,10 @@ fn prune_beyond(
     let pruned = prune::execute(store, &plan);
     match &pruned {
         Ok(_) => {
-            inventory.checkpoints.retain(|manifest| !plan.remove.contains(&manifest.version));
+            inventory.checkpoints.retain(|manifest| !plan.going.contains(&manifest.attempt));
         }
         // Some are gone, some are not; an old inventory at worst offers what is gone.
-        Err(_) => {
-            refresh(store, inventory);
-        }
+        Err(_) => look_again(store, inventory),
     }
     // Also those that stayed: nothing may refer to them any more.
     (plan.segment_ids().collect(), pruned.map(drop))

@@ -1,6 +1,6 @@
 //! What can keep a reader from the metadata of a store.
 
-use standfast_format::{Kind, Rank, Version};
+use standfast_format::{Fingerprint, Kind, Rank, Version};
 
 /// Why the header, a manifest or an image could not be read.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -15,6 +15,30 @@ pub enum Unreadable {
         /// Where it was looked for.
         place: String,
     },
+    /// It holds checkpoints, but neither their header nor a copy of it.
+    #[error(
+        "{place} holds checkpoints, but its header is gone: bring the file \"store\" back, or move {place} away to begin anew"
+    )]
+    NoHeader {
+        /// Where.
+        place: String,
+    },
+    /// It holds images or segments, but all manifests are gone.
+    #[error(
+        "{place} holds images or segments, but no manifest: bring the directory \"manifests\" back, or move {place} away to begin anew"
+    )]
+    NoManifests {
+        /// Where.
+        place: String,
+    },
+    /// The store is encrypted, and was opened without a key.
+    #[error("{place} is encrypted (key with fingerprint {fingerprint}): set global_key")]
+    Encrypted {
+        /// Which one.
+        place: String,
+        /// The key that is needed.
+        fingerprint: Fingerprint,
+    },
     /// A metadata file is not what it claims to be.
     #[error("{object}: {source}")]
     Object {
@@ -23,7 +47,7 @@ pub enum Unreadable {
         /// What is wrong with it.
         source: standfast_format::Error,
     },
-    /// A metadata file is sound but not the one that belongs there.
+    /// A metadata file is intact but not the one that belongs there.
     #[error("{object}: {why}")]
     Mismatch {
         /// Name of the file in the store.
@@ -32,7 +56,7 @@ pub enum Unreadable {
         why: &'static str,
     },
     /// A metadata file may be there or not: writing it failed, and nobody could look.
-    #[error("{object}: it may exist or not, for writing it failed: {why}")]
+    #[error("{object}: write failed; whether it exists is unknown: {why}")]
     Uncertain {
         /// Name of the file in the store.
         object: String,
@@ -42,6 +66,8 @@ pub enum Unreadable {
     /// Another rank could not read a metadata file.
     #[error("{why}")]
     Told {
+        /// What sort of failure it was.
+        kind: Kind,
         /// What it said.
         why: String,
     },
@@ -67,7 +93,11 @@ impl Unreadable {
         match self {
             Unreadable::Store(source) => source.kind(),
             Unreadable::Object { source, .. } => source.kind(),
-            Unreadable::Mismatch { .. } | Unreadable::Told { .. } => Kind::Corrupt,
+            Unreadable::Mismatch { .. }
+            | Unreadable::NoHeader { .. }
+            | Unreadable::NoManifests { .. } => Kind::Corrupt,
+            Unreadable::Told { kind, .. } => *kind,
+            Unreadable::Encrypted { .. } => Kind::Denied,
             Unreadable::Uncertain { .. } => Kind::Io,
             Unreadable::NoStore { .. }
             | Unreadable::NoCheckpoint { .. }

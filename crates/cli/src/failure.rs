@@ -108,7 +108,7 @@ pub(crate) fn exit_code(kind: Kind) -> ExitCode {
 fn general_advice(kind: Kind) -> &'static str {
     match kind {
         Kind::Corrupt => {
-            "run 'standfast verify' to see which checkpoints are sound; a restart uses the newest of them"
+            "run 'standfast verify' to see which checkpoints are intact; a restart uses the newest of them"
         }
         Kind::Missing => "'standfast ls' lists what is there; --store and --job say where to look",
         Kind::Busy => "wait until the other process has ended, or end it, and try again",
@@ -118,7 +118,11 @@ fn general_advice(kind: Kind) -> &'static str {
         Kind::Io => "look at the system's log (dmesg) for errors of the device, then try again",
         Kind::Unsupported => "use a newer Standfast, or another store or setting",
         Kind::Invalid => "--help shows what is allowed; 'standfast config' shows what is in effect",
-        Kind::Bug => "please report it, with the command line and this message",
+        Kind::Exhausted => {
+            "raise the limit ('ulimit -a' shows limits of memory, processes and open files), or end other programs, and try again"
+        }
+        // A bug, and whatever a later version knows.
+        _ => "please report it, with the command line and this message",
     }
 }
 
@@ -165,6 +169,11 @@ fn of_store(error: &StoreError) -> Option<&'static str> {
         StoreError::Locked { lock: Lock::Drain, .. } => {
             Some("it drains already; end that drain first if this one should go elsewhere")
         }
+        StoreError::OtherKey { .. } => Some("set global_key to the key with that fingerprint"),
+        StoreError::NotEncrypted { .. } => {
+            Some("if it was never encrypted, remove global_key; if it was, restore it from a copy")
+        }
+        StoreError::Key { .. } => Some("mend what global_key names, or set it to off"),
         StoreError::Locked { .. } => {
             Some("a restart, verify or export is reading: try again when it has ended")
         }
@@ -176,8 +185,15 @@ fn of_store(error: &StoreError) -> Option<&'static str> {
 fn of_read(error: &ReadError) -> Option<&'static str> {
     match error {
         ReadError::Metadata(Unreadable::NoStore { .. }) => Some(NAME_THE_PLACE),
+        ReadError::Store(error) | ReadError::Metadata(Unreadable::Store(error)) => of_store(error),
+        ReadError::Metadata(Unreadable::Encrypted { .. }) => {
+            Some("give the key with --global-key, or set global_key")
+        }
         ReadError::Metadata(Unreadable::NoCheckpoint { .. }) => {
             Some("'standfast ls' lists the checkpoints")
+        }
+        ReadError::Metadata(Unreadable::NoHeader { .. } | Unreadable::NoManifests { .. }) => {
+            Some("nothing was changed: whoever removed it may have a copy")
         }
         ReadError::NoRegion { .. } => Some("'standfast show VERSION' lists its regions"),
         ReadError::Metadata(Unreadable::Object { object, source })
@@ -227,10 +243,14 @@ fn of_task(error: standfast_admin::Error) -> Option<String> {
 impl From<standfast::Error> for Failure {
     fn from(error: standfast::Error) -> Self {
         let failure = Failure::new(error.kind(), error.to_string());
-        match error {
-            standfast::Error::Config(_) => failure
-                .advise("'standfast config --reference' lists the settings and what they may be"),
-            _ => failure,
+        if error.is_of_another_input() {
+            return failure.advise(
+                "give the program what it was given then, or say --restart never or --restart force",
+            );
         }
+        if !error.is_of_settings() {
+            return failure;
+        }
+        failure.advise("'standfast config --reference' lists the settings and what they may be")
     }
 }

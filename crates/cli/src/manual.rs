@@ -55,7 +55,7 @@ pub(crate) const PAGES: &[Page] = &[
             ),
             (
                 "standfast run --preload --restart never -- ./simulate input.txt",
-                "from the beginning, whatever the store holds",
+                "from the beginning, whatever the store holds; --restart force goes on in spite of other arguments",
             ),
             (
                 "standfast run --criu --every 1h -- ./service",
@@ -76,6 +76,8 @@ pub(crate) const PAGES: &[Page] = &[
             ("ended (on stderr)", "code, signal"),
             ("pause (on stderr)", "seconds, retries_left"),
             ("leaving (on stderr)", "durable"),
+            ("anew (on stderr)", "message"),
+            ("not_noted (on stderr)", "kind, message"),
             ("no_checkpoint (on stderr)", "kind, message"),
         ],
     },
@@ -87,10 +89,10 @@ pub(crate) const PAGES: &[Page] = &[
         ],
         next: "standfast show VERSION tells what a checkpoint holds",
         json: &[
-            ("job", "job, store, checkpoints, stored_bytes"),
+            ("job", "job, store, checkpoints, stored_bytes, finished"),
             (
                 "checkpoint",
-                "job, version, sequence, newest, marked, taken, taken_ns, level, ranks, captured_bytes, stored_bytes, ratio",
+                "job, version, sequence, newest, marked, finished, abandoned, attempt, taken, taken_ns, level, ranks, captured_bytes, stored_bytes, ratio",
             ),
             ("damaged", "job, object, kind, what"),
         ],
@@ -114,7 +116,7 @@ pub(crate) const PAGES: &[Page] = &[
         json: &[
             (
                 "checkpoint",
-                "job, version, sequence, taken, taken_ns, level, ranks, survives, marked (null, or why), page_bytes, hash, stats, stored_bytes, metadata_bytes",
+                "job, version, sequence, taken, taken_ns, level, ranks, survives, marked (null, or why), finished, declared (null, or a list), page_bytes, hash, stats, stored_bytes, metadata_bytes",
             ),
             ("region", "rank, region, bytes, elem, pages, zero_pages, own_pages, old_pages, runs"),
             ("segment", "segment, bytes, slots, used_slots, origin (own, old, unreadable)"),
@@ -155,7 +157,7 @@ pub(crate) const PAGES: &[Page] = &[
             ("damage", "object, kind, what, count, checkpoints"),
             ("mark", "version, what, cleared (it is whole again)"),
             ("orphan", "object, bytes"),
-            ("verdict", "ok, quick, checkpoints, sound, damaged, segments, bytes, seconds"),
+            ("verdict", "ok, quick, checkpoints, intact, damaged, segments, bytes, seconds"),
             (
                 "plan",
                 "version, level, stores, recovery (local, fast, impossible), groups, groups_lost",
@@ -402,6 +404,7 @@ fn meaning(kind: Kind) -> &'static str {
         Kind::Io => "the device or the network failed",
         Kind::Unsupported => "this build or machine cannot do it; a newer format",
         Kind::Invalid => "an argument or a setting is wrong",
-        Kind::Bug => "a fault of Standfast itself; please report it",
+        Kind::Exhausted => "out of memory, threads or file descriptors",
+        _ => "a fault of Standfast itself; please report it",
     }
 }

@@ -50,6 +50,7 @@ impl Reduction {
         comm: &(impl Comm + ?Sized),
         mut combine: impl FnMut(&[u8], &[u8], &mut Vec<u8>) -> Result<()>,
     ) -> Result<()> {
+        comm.begin()?;
         let Self { part, other, result } = self;
         let (rank, size) = (comm.rank(), comm.size());
         let core = largest_power_of_two(size);
@@ -91,6 +92,7 @@ impl Reduction {
 
 /// What every rank has contributed, by rank. In a logarithmic number of rounds (Bruck).
 pub fn all_gather(comm: &(impl Comm + ?Sized), own: &[u8]) -> Result<Vec<Vec<u8>>> {
+    comm.begin()?;
     let (rank, size) = (comm.rank(), comm.size());
     // Parts of this rank, the next, the one after...
     let mut parts = vec![own.to_vec()];
@@ -109,6 +111,7 @@ pub fn all_gather(comm: &(impl Comm + ?Sized), own: &[u8]) -> Result<Vec<Vec<u8>
 
 /// Gives every rank what `root` has; the others' bytes are ignored. Along a binomial tree.
 pub fn broadcast(comm: &(impl Comm + ?Sized), root: usize, bytes: &[u8]) -> Result<Vec<u8>> {
+    comm.begin()?;
     let (rank, size) = (comm.rank(), comm.size());
     let place = (rank + size - root) % size;
     let at = |place: usize| (place + root) % size;
@@ -129,6 +132,7 @@ pub fn broadcast(comm: &(impl Comm + ?Sized), root: usize, bytes: &[u8]) -> Resu
 /// Waits until every rank has come here. By dissemination: after the k-th round every rank has
 /// heard of 2^k others.
 pub fn barrier(comm: &(impl Comm + ?Sized)) -> Result<()> {
+    comm.begin()?;
     let (rank, size) = (comm.rank(), comm.size());
     let mut distance = 1;
     while distance < size {
@@ -200,46 +204,4 @@ fn cut(mut bytes: &[u8]) -> Option<Vec<Vec<u8>>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::run_threads;
-    use proptest::prelude::*;
-
-    #[test]
-    fn any_number_of_ranks_agrees() {
-        for size in 1..20 {
-            let joined = run_threads(size, |comm| {
-                let own = vec![comm.rank() as u8];
-                let all =
-                    all_reduce(&comm, own.clone(), |lower, upper| Ok([lower, upper].concat()));
-                let gathered = all_gather(&comm, &vec![7; comm.rank()]).unwrap();
-                let lengths: Vec<usize> = gathered.iter().map(Vec::len).collect();
-                for root in 0..size {
-                    let told = broadcast(&comm, root, &[comm.rank() as u8]).unwrap();
-                    assert_eq!(told, [root as u8]);
-                }
-                (all.unwrap(), lengths, all_sum(&comm, 1).unwrap())
-            });
-            let in_order: Vec<u8> = (0..size as u8).collect();
-            for (all, lengths, sum) in joined {
-                assert_eq!(all, in_order, "every part once, in the order of ranks");
-                assert_eq!(lengths, (0..size).collect::<Vec<_>>());
-                assert_eq!(sum, size as u64);
-            }
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn joined_messages_come_apart(parts in proptest::collection::vec(any::<Vec<u8>>(), 0..9)) {
-            prop_assert_eq!(cut(&join(&parts)), Some(parts));
-        }
-
-        #[test]
-        fn garbage_is_refused_or_cut(bytes: Vec<u8>) {
-            if let Some(parts) = cut(&bytes) {
-                prop_assert_eq!(join(&parts), bytes);
-            }
-        }
-    }
-}
+mod tests;

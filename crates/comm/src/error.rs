@@ -59,6 +59,12 @@ pub enum Error {
         /// What it was doing.
         what: &'static str,
     },
+    /// A rank panicked in a conversation, and all of them know: they may go on talking.
+    #[error("rank {rank} panicked; its stderr has the place: please report it")]
+    Panicked {
+        /// The lowest rank that did.
+        rank: usize,
+    },
     /// The caller named a rank that does not exist.
     #[error("there is no rank {peer}: the communicator has {size}")]
     NoRank {
@@ -76,7 +82,7 @@ impl Error {
             Error::Transport { .. } | Error::Gone { .. } => Kind::Io,
             Error::Message { .. } => Kind::Corrupt,
             Error::Steps { .. } | Error::NoRank { .. } => Kind::Invalid,
-            Error::Broken { .. } => Kind::Bug,
+            Error::Broken { .. } | Error::Panicked { .. } => Kind::Bug,
         }
     }
 }

@@ -11,9 +11,11 @@
 //! - Collective calls are made by all ranks of a communicator, in the same order.
 //! - A failed call leaves the communicator unusable: the job cannot go on together. [`Fuse`] sees to it.
 
+mod around;
 pub mod collective;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+mod converse;
 mod error;
 mod fuse;
 mod ranks;
@@ -21,6 +23,8 @@ mod solo;
 mod stop;
 mod threads;
 
+pub use around::{Around, Call};
+pub use converse::converse;
 pub use error::{Error, Result};
 pub use fuse::Fuse;
 pub use ranks::{Collective, Step};
@@ -61,6 +65,12 @@ pub trait Comm: Send + Sync {
 
     /// From which threads the other methods may be called.
     fn concurrency(&self) -> Concurrency;
+
+    /// A collective function that is built from messages begins. Only who watches conversations
+    /// ([`converse`]) has something to do here; an [`Around`] passes it on.
+    fn begin(&self) -> Result<()> {
+        Ok(())
+    }
 
     /// Sends a message; may wait until it is received.
     fn send(&self, to: usize, tag: Tag, bytes: &[u8]) -> Result<()>;

@@ -72,7 +72,7 @@ impl Failure {
 
     /// What sort of failure it is.
     pub fn kind(&self) -> Kind {
-        Kind::all().find(|kind| kind.exit_code() == self.kind).unwrap_or(Kind::Bug)
+        Kind::from_exit_code(self.kind).unwrap_or(Kind::Bug)
     }
 }
 
@@ -108,6 +108,16 @@ impl<E: Fault> Stop<E> {
         match self {
             Stop::Lost(Lost(why)) => why.kind(),
             Stop::Failed(Failed(error)) => error.kind(),
+        }
+    }
+}
+
+impl<E> Stop<E> {
+    /// The same stop, told by the error of another crate.
+    pub fn map<F>(self, into: impl FnOnce(E) -> F) -> Stop<F> {
+        match self {
+            Stop::Lost(lost) => Stop::Lost(lost),
+            Stop::Failed(Failed(error)) => Stop::Failed(Failed(into(error))),
         }
     }
 }

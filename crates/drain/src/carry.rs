@@ -25,7 +25,9 @@ use standfast_format::{
     Image, ImageRef, Kind, Level, Manifest, Rank, SegmentId, SegmentRef, StoreHeader, Version, name,
 };
 use standfast_reduce::{CodecSpec, FilterChoice};
-use standfast_restart::{Inventory, decode_image, read_header};
+use standfast_restart::{
+    Inventory, Unreadable, check_manifests, complete_header, decode_image, history, read_header,
+};
 use standfast_store::{Lock, LockGuard, Store};
 use standfast_write::SegmentReader;
 
@@ -110,18 +112,31 @@ impl<'a> Drain<'a> {
         retain::apply(self.to, self.retention)
     }
 
-    /// What there is to carry.
+    /// What there is to carry: what is abandoned is not.
     pub fn offered(&self) -> Result<Vec<Manifest>> {
-        Ok(Inventory::read(self.from)?.checkpoints)
+        let inventory = known_inventory(self.from)?;
+        Ok(inventory.line().cloned().collect())
     }
 
     /// What has arrived.
     pub fn arrived(&self) -> Result<Vec<Manifest>> {
-        match Inventory::read(self.to) {
+        match known_inventory(self.to) {
             Ok(inventory) => Ok(inventory.checkpoints),
-            Err(standfast_restart::Unreadable::NoStore { .. }) => Ok(Vec::new()),
+            Err(Unreadable::NoStore { .. }) => Ok(Vec::new()),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Brings the history to a target that has this job, if it is newer than a revision that is known
+    /// there; returns its revision. It comes before checkpoints: they are read by it.
+    pub(crate) fn carry_history(&self, known: u64) -> Result<u64> {
+        // One that cannot be read is no reason to keep checkpoints from getting away.
+        let Ok(Some(history)) = history::read(self.from, &self.header) else { return Ok(known) };
+        if history.revision > known && self.to.open(name::STORE).is_ok() {
+            history::update(self.to, &self.header, &history)?;
+            return Ok(history.revision);
+        }
+        Ok(known)
     }
 
     /// Carries one checkpoint over. What the target has already is not sent again.
@@ -156,6 +171,7 @@ impl<'a> Drain<'a> {
             return Err(Error::Gone { version });
         }
         self.put_header()?;
+        self.carry_history(0)?;
         let _stays = self.hold_target()?;
         let own = self.own_ranks(manifest)?;
         let is_part = own.len() < manifest.images.len();
@@ -301,8 +317,8 @@ impl<'a> Drain<'a> {
         let segments = there(&manifest.segments);
         self.check_there(manifest, &segments)?;
         let manifest = Manifest { level: self.level, images, segments, ..manifest.clone() };
-        self.to.put(&name::manifest(manifest.version, self.level), &manifest.encode())?;
-        Ok(())
+        let object = Inventory::read(self.to)?.object_of(&manifest);
+        Ok(self.to.put(&object, &manifest.encode())?)
     }
 
     /// Leaves a note of what arrived in the local store.
@@ -339,10 +355,10 @@ impl<'a> Drain<'a> {
     }
 
     fn put_header(&self) -> Result<()> {
-        if self.check_target()? {
-            return Ok(());
-        }
-        match self.to.put_new(name::STORE, &self.header.encode()) {
+        let is_store = self.check_target()?;
+        match complete_header(self.to, &self.header) {
+            // Copies that a store lacks are written another time.
+            Err(_) if is_store => Ok(()),
             Err(error) if error.kind() == Kind::Busy => self.check_target().map(drop),
             put => Ok(put?),
         }
@@ -351,18 +367,20 @@ impl<'a> Drain<'a> {
     /// Whether the target is a store already; one of another job is refused.
     fn check_target(&self) -> Result<bool> {
         match read_header(self.to) {
-            Ok(header) if header.id == self.header.id => Ok(true),
+            Ok(header) if header.id == self.header.id => {
+                check_manifests(self.to)?;
+                Ok(true)
+            }
             Ok(_) => Err(Error::OtherJob { place: self.to.describe() }),
-            Err(standfast_restart::Unreadable::NoStore { .. }) => Ok(false),
+            Err(Unreadable::NoStore { .. }) => Ok(false),
             Err(error) => Err(error.into()),
         }
     }
 
     fn is_still_here(&self, manifest: &Manifest) -> bool {
         // What cannot be read now is not known to be gone.
-        Inventory::read(self.from).map_or(true, |inventory| {
-            let mut here = inventory.checkpoints.iter();
-            here.any(|own| own.version == manifest.version && own.attempt == manifest.attempt)
+        known_inventory(self.from).map_or(true, |inventory| {
+            inventory.checkpoints.iter().any(|own| own.attempt == manifest.attempt)
         })
     }
 
@@ -374,6 +392,15 @@ impl<'a> Drain<'a> {
         let attempts: HashSet<_> = parts.map(|(_, attempt, _)| attempt).collect();
         let begun = own.iter().filter(|manifest| attempts.contains(&manifest.attempt));
         Ok(begun.map(|manifest| manifest.version).collect())
+    }
+}
+
+/// What a store holds. A manifest that cannot be read is not one that is absent.
+fn known_inventory(store: &dyn Store) -> std::result::Result<Inventory, Unreadable> {
+    let inventory = Inventory::read(store)?;
+    match inventory.unread() {
+        Some(unread) => Err(unread.error.clone()),
+        None => Ok(inventory),
     }
 }
 

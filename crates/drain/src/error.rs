@@ -54,13 +54,13 @@ pub enum Error {
         version: Version,
     },
     /// Whoever asked for it said how in words that mean nothing.
-    #[error("it is not said how to drain: {why}")]
+    #[error("invalid drain settings: {why}")]
     Manner {
         /// What is wrong with them.
         why: String,
     },
     /// The time that was given is over.
-    #[error("the time is over")]
+    #[error("deadline reached")]
     Deadline,
     /// Whoever started it asked it to stop.
     #[error("asked to stop")]
@@ -104,7 +104,8 @@ impl From<standfast_checkpoint::Error> for Error {
             standfast_checkpoint::Error::Store(source) => Error::Store(source),
             // Only commits say the others, and a drain makes none.
             other => {
-                Error::Read(standfast_restart::Unreadable::Told { why: other.to_string() }.into())
+                let (kind, why) = (other.kind(), other.to_string());
+                Error::Read(standfast_restart::Unreadable::Told { kind, why }.into())
             }
         }
     }

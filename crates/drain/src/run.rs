@@ -90,6 +90,8 @@ struct Aside {
     passed: HashSet<AttemptId>,
     /// This node's part is there, and those of others are not: by sequence, and when to look again.
     parted: HashMap<AttemptId, (u64, Instant)>,
+    /// Revision of the history that the target has.
+    history: u64,
 }
 
 impl Aside {
@@ -143,6 +145,7 @@ impl Drain<'_> {
         aside: &mut Aside,
         tell: &mut dyn FnMut(Event<'_>),
     ) -> Result<bool> {
+        aside.history = self.carry_history(aside.history)?;
         let (offered, arrived) = (self.offered()?, self.arrived()?);
         let mut due = policy::due(until.policy, &offered, &arrived);
         if let every @ 1.. = self.retention().every {
@@ -152,6 +155,7 @@ impl Drain<'_> {
             due.extend(forever.into_iter().filter(more).collect::<Vec<_>>());
         }
         due.retain(|manifest| aside.allows(until.policy, manifest));
+        due.retain(|manifest| self.retention().keeps(manifest, &arrived));
         if due.len() > 1 {
             let begun = self.begun_by_others(&offered)?;
             due.sort_by_key(|manifest| !begun.contains(&manifest.version));

@@ -184,7 +184,7 @@ fn read_index(to: &dyn Store, header: &StoreHeader, id: SegmentId) -> Result<Opt
     let file_bytes = object.bytes();
     let read = |offset: u64, bytes: usize| -> Result<Vec<u8>> {
         let mut buf = vec![0; bytes];
-        let filled = object.read_at(offset, &mut buf).map_err(Error::from)?;
+        let filled = object.read_full(offset, &mut buf).map_err(Error::from)?;
         buf.truncate(filled);
         Ok(buf)
     };

@@ -111,7 +111,7 @@ fn the_newest_arrives_whole_and_another_machine_restarts_from_it() {
     let mut state = vec![0u64; WORDS];
     // SAFETY: the state outlives the job and is not touched meanwhile.
     unsafe { job.protect("state", state.as_mut_ptr().cast(), 8 * WORDS, 8) }.unwrap();
-    assert_eq!(job.restart(None).unwrap().version, Version(4));
+    assert_eq!(job.restart().unwrap().unwrap().version, Version(4));
     assert!(state == program.state);
 }
 
@@ -135,6 +135,29 @@ fn the_local_store_is_told_what_arrived_and_a_damaged_record_harms_nobody() {
     assert_eq!(drain(&*local, &global, Policy::Newest).len(), 1);
     assert_eq!(read_drains(&*local).unwrap().count, 1, "it begins anew");
     assert_eq!(check(&global), [4, 3]);
+}
+
+#[test]
+fn the_end_of_a_job_is_known_from_global_storage_alone() {
+    let mut program = Program::new();
+    program.run(1..=2);
+    let (local, place) = (program.store(), TempDir::new().unwrap());
+    let global = open(&place.path().join("job"));
+    assert_eq!(drain(&*local, &global, Policy::Newest).len(), 1);
+    let ended = job(program.dir.path());
+    // SAFETY: the state outlives the job.
+    unsafe { ended.protect("state", program.state.as_mut_ptr().cast(), 8 * WORDS, 8) }.unwrap();
+    ended.restart().unwrap();
+    ended.finish().unwrap();
+    assert!(drain(&*local, &global, Policy::Newest).is_empty(), "there is no other checkpoint");
+
+    let (empty, far) = (TempDir::new().unwrap(), place.path().to_str().unwrap());
+    let settings = [("store", empty.path().to_str().unwrap()), ("job", "job"), ("global", far)];
+    let next = Job::open(&settings).unwrap();
+    // SAFETY: as above.
+    unsafe { next.protect("state", program.state.as_mut_ptr().cast(), 8 * WORDS, 8) }.unwrap();
+    assert!(next.restart().unwrap().is_none(), "it has finished");
+    next.restart_from(Version(2)).unwrap();
 }
 
 #[test]
@@ -313,6 +336,28 @@ fn global_storage_keeps_the_newest_and_one_of_so_many() {
         .flat_map(|manifest| manifest.segments.iter().map(|segment| name::segment(segment.id)))
         .collect();
     assert_eq!(global.list("segments").unwrap().len(), named.len(), "nothing else stays");
+}
+
+#[test]
+fn what_would_go_at_once_is_not_carried() {
+    let mut program = Program::new();
+    program.run(1..=3);
+    let local = program.store();
+    let global = ObjectStore::in_memory().unwrap();
+    let (stop, progress) = (AtomicBool::new(false), Progress::default());
+    let flow = Flow::new(&*local, &stop, &progress);
+    let drain = Drain::open(&*local, &global, encoding("lz4")).unwrap();
+    let drain = drain.keeping(Retention { newest: 1, every: 0 });
+    let until = Until { policy: Policy::Every(1), follow: false, tries: 0 };
+    let mut arrived = Vec::new();
+    let mut tell = |event: Event<'_>| {
+        if let Event::Arrived(one, _) = event {
+            arrived.push(one.version.0);
+            assert!(arrived.len() < 10, "the same ones again and again");
+        }
+    };
+    drain.run(&until, &flow, &mut tell).unwrap();
+    assert_eq!((arrived, check(&global)), (vec![3], vec![3]));
 }
 
 #[test]

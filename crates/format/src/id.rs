@@ -79,6 +79,11 @@ random_id!(
     8
 );
 random_id!(
+    /// Tells the keys of encrypted stores apart, and nothing else about them.
+    Fingerprint,
+    8
+);
+random_id!(
     /// BLAKE3 digest of metadata: the links of the chain manifest -> image -> index -> page.
     Digest,
     32

@@ -13,6 +13,7 @@ use std::io;
 /// What sort of failure happened, independent of where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Kind {
     /// Stored bytes do not match their checksum, hash or layout.
     Corrupt,
@@ -34,10 +35,13 @@ pub enum Kind {
     Invalid,
     /// Standfast's own logic is broken; please report it.
     Bug,
+    /// The process or the machine is out of memory, threads or file descriptors.
+    Exhausted,
 }
 
 /// What to do about a failure before giving up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Retry {
     /// Trying again cannot help.
     Never,
@@ -56,7 +60,7 @@ struct Row {
 
 /// The one table. Exit codes are the C codes negated, from 10 on: below that shells, clap and
 /// signals have their own meanings.
-const TABLE: [Row; 10] = [
+const TABLE: [Row; 11] = [
     Row { kind: Kind::Corrupt, name: "corrupt", code: 10, retry: Retry::Never },
     Row { kind: Kind::Missing, name: "missing", code: 11, retry: Retry::Never },
     Row { kind: Kind::Busy, name: "busy", code: 12, retry: Retry::AfterAction },
@@ -67,6 +71,7 @@ const TABLE: [Row; 10] = [
     Row { kind: Kind::Unsupported, name: "unsupported", code: 17, retry: Retry::Never },
     Row { kind: Kind::Invalid, name: "invalid", code: 18, retry: Retry::Never },
     Row { kind: Kind::Bug, name: "bug", code: 19, retry: Retry::Never },
+    Row { kind: Kind::Exhausted, name: "exhausted", code: 20, retry: Retry::AfterAction },
 ];
 
 impl Kind {
@@ -99,16 +104,29 @@ impl Kind {
         self.row().retry
     }
 
+    /// The kind with this exit code.
+    pub fn from_exit_code(code: i32) -> Option<Kind> {
+        Kind::all().find(|kind| kind.exit_code() == code)
+    }
+
+    /// Whether it proves that stored bytes are damaged or absent. Whoever looks for a checkpoint may
+    /// skip that one then; every other failure says nothing of what is stored.
+    pub fn is_proof(self) -> bool {
+        matches!(self, Kind::Corrupt | Kind::Missing)
+    }
+
     /// The kind of an error of the operating system.
     pub fn of_io(error: &io::Error) -> Kind {
         use io::ErrorKind as E;
         match error.kind() {
             E::NotFound => Kind::Missing,
             E::PermissionDenied | E::ReadOnlyFilesystem => Kind::Denied,
-            E::StorageFull | E::QuotaExceeded | E::FileTooLarge | E::OutOfMemory => Kind::Full,
-            E::WouldBlock | E::ResourceBusy | E::AlreadyExists => Kind::Busy,
+            E::StorageFull | E::QuotaExceeded | E::FileTooLarge => Kind::Full,
+            E::OutOfMemory => Kind::Exhausted,
+            E::ResourceBusy | E::AlreadyExists | E::ExecutableFileBusy => Kind::Busy,
             E::TimedOut
             | E::Interrupted
+            | E::WouldBlock
             | E::ConnectionRefused
             | E::ConnectionReset
             | E::ConnectionAborted
@@ -123,6 +141,15 @@ impl Kind {
                 Kind::Invalid
             }
             E::UnexpectedEof | E::InvalidData => Kind::Corrupt,
+            _ => error.raw_os_error().map_or(Kind::Io, Kind::of_errno),
+        }
+    }
+
+    /// The kind of a number that the standard library has no word for.
+    fn of_errno(errno: i32) -> Kind {
+        match errno {
+            libc::EMFILE | libc::ENFILE | libc::ENOLCK | libc::ENOBUFS => Kind::Exhausted,
+            libc::ELOOP => Kind::Invalid,
             _ => Kind::Io,
         }
     }
@@ -135,29 +162,4 @@ impl fmt::Display for Kind {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn codes_are_distinct_and_leave_the_low_ones_to_shells() {
-        let mut codes: Vec<i32> = Kind::all().map(Kind::exit_code).collect();
-        codes.sort_unstable();
-        codes.dedup();
-        assert_eq!(codes.len(), TABLE.len());
-        assert!(codes.iter().all(|code| (10..64).contains(code)));
-        assert!(Kind::all().all(|kind| kind.c_code() == -kind.exit_code()));
-    }
-
-    #[test]
-    fn operating_system_errors_keep_their_meaning() {
-        for (errno, kind) in [
-            (28, Kind::Full),   // ENOSPC
-            (30, Kind::Denied), // EROFS
-            (13, Kind::Denied), // EACCES
-            (2, Kind::Missing), // ENOENT
-            (5, Kind::Io),      // EIO
-        ] {
-            assert_eq!(Kind::of_io(&io::Error::from_raw_os_error(errno)), kind, "errno {errno}");
-        }
-    }
-}
+mod tests;

@@ -37,8 +37,11 @@
 
 mod algorithm;
 mod drains;
+pub mod encrypted;
 mod error;
 mod frame;
+mod history;
+mod human;
 mod id;
 mod identity;
 mod image;
@@ -55,11 +58,13 @@ pub use algorithm::{CodecKind, FilterKind, HASH_BYTES_MAX, HashKind};
 pub use drains::{Arrival, DRAINS_BYTES_MAX, DRAINS_MAX, Drains};
 pub use error::{Error, Result};
 pub use frame::{FORMAT_VERSION, FRAME_BYTES};
-pub use id::{AttemptId, Digest, JobId, Rank, SegmentId, Version};
+pub use history::{DECLARED_BYTES_MAX, Declared, HISTORY_BYTES_MAX, History, STARTS_MAX, Start};
+pub use human::{human_bytes, human_ns};
+pub use id::{AttemptId, Digest, Fingerprint, JobId, Rank, SegmentId, Version};
 pub use identity::{IDENTITY_BYTES_MAX, StoreIdentity};
 pub use image::{Image, RegionImage, Run, SegmentRef};
 pub use kind::{Kind, Retry};
-pub use manifest::{ImageRef, Level, Manifest, Node, Stats};
+pub use manifest::{Abandoned, ImageRef, Level, Manifest, Node, Stats};
 pub use pledge::{Pledge, PledgedPart, PledgedStream};
 pub use profile::{Tally, WRITE_BOUNDS, WRITE_CLASSES, WriteCount, Writes};
 pub use reference::{Reference, Referred};

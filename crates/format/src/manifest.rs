@@ -7,8 +7,12 @@
 //! Why a sequence besides the version: versions are chosen by the program and may go back when a
 //! run was restarted from an older checkpoint. *Newest* means last committed: largest sequence.
 //!
-//! Format 1 had no write profile and format 2 no nodes: their fields end before, and a reader finds
-//! none.
+//! Why a manifest tells what its line has abandoned: a run that went back to an older checkpoint and
+//! goes on from there leaves newer ones behind. They stay, and what the newest manifest says of them
+//! is committed with it, at every level alike.
+//!
+//! Format 1 had no write profile, format 2 no nodes, and before format 5 nothing was abandoned: their
+//! fields end before, and a reader finds none.
 
 use crate::error::{Error, Result};
 use crate::frame::{self, Sort};
@@ -45,6 +49,18 @@ impl Level {
             Level::Local => "local",
             Level::Ring => "ring",
             Level::Global => "global",
+        }
+    }
+
+    /// What a checkpoint at this level survives, in words.
+    pub fn survives(self) -> &'static str {
+        match self {
+            Level::Memory => "nothing yet: it is being written",
+            Level::Local => {
+                "the death of the program and a reboot of the node; not the loss of its disk"
+            }
+            Level::Ring => "the loss of nodes, as far as their shards reach",
+            Level::Global => "the loss of the machine",
         }
     }
 
@@ -161,6 +177,25 @@ pub struct Manifest {
     pub writes: Vec<Writes>,
     /// The nodes of the ranks; empty where nobody told.
     pub nodes: Vec<Node>,
+    /// What its line has abandoned, oldest first.
+    pub abandoned: Vec<Abandoned>,
+}
+
+/// Checkpoints that a run has left behind when it went back to the one before the first of them: a
+/// stretch of the order of commits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Abandoned {
+    /// The first sequence.
+    pub first: u64,
+    /// The last one.
+    pub last: u64,
+}
+
+impl Abandoned {
+    /// Whether a checkpoint of this sequence is among them.
+    pub fn has(&self, sequence: u64) -> bool {
+        (self.first..=self.last).contains(&sequence)
+    }
 }
 
 /// A node and its ranks.
@@ -176,8 +211,10 @@ pub struct Node {
 const WRITES_SINCE: u16 = 2;
 /// Format from which a manifest has nodes.
 const NODES_SINCE: u16 = 3;
+/// Format from which a manifest tells what its line has abandoned.
+const ABANDONED_SINCE: u16 = 5;
 
-/// A list without entries: write profile or nodes of a manifest that has none.
+/// A list without entries, for each that a manifest has none of.
 const NOTHING: u8 = 0;
 
 impl Manifest {
@@ -190,9 +227,10 @@ impl Manifest {
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         let opened = frame::open(SORT, bytes)?;
         let manifest: Self = match opened.version {
-            NODES_SINCE.. => frame::decode(SORT, opened.body)?,
-            WRITES_SINCE => frame::decode(SORT, &[opened.body, &[NOTHING]].concat())?,
-            _ => frame::decode(SORT, &[opened.body, &[NOTHING, NOTHING]].concat())?,
+            ABANDONED_SINCE.. => frame::decode(SORT, opened.body)?,
+            NODES_SINCE.. => frame::decode(SORT, &[opened.body, &[NOTHING]].concat())?,
+            WRITES_SINCE => frame::decode(SORT, &[opened.body, &[NOTHING; 2]].concat())?,
+            _ => frame::decode(SORT, &[opened.body, &[NOTHING; 3]].concat())?,
         };
         let refuse = |why| Err(Error::Malformed { what: SORT.what, why });
         if manifest.version.0 == 0 {
@@ -211,7 +249,16 @@ impl Manifest {
         if manifest.nodes.iter().any(|node| !ordered(node) || beyond(node)) {
             return refuse("its nodes do not have ranks of it, in order");
         }
+        let is_past = |left: &Abandoned| left.first <= left.last && left.last < manifest.sequence;
+        if !manifest.abandoned.iter().all(is_past) {
+            return refuse("what it has abandoned is not older than itself");
+        }
         Ok(manifest)
+    }
+
+    /// Whether its line has abandoned the checkpoint of a sequence.
+    pub fn abandons(&self, sequence: u64) -> bool {
+        self.abandoned.iter().any(|left| left.has(sequence))
     }
 
     /// The image of a rank.
@@ -222,94 +269,4 @@ impl Manifest {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::id::SegmentId;
-    use proptest::prelude::*;
-
-    fn some_writes(rank: u32) -> Writes {
-        let mut writes = Writes::of(Rank(rank));
-        writes.pieces.add(131_072, 40_000);
-        writes.writes.add(2 << 20, 900_000);
-        writes
-    }
-
-    fn some_manifest(ranks: u32) -> Manifest {
-        let image = |rank| ImageRef { rank: Rank(rank), file_bytes: 99, digest: Digest([4; 32]) };
-        Manifest {
-            job: JobId([1; 16]),
-            version: Version(7),
-            sequence: 12,
-            attempt: AttemptId([2; 8]),
-            level: Level::Local,
-            taken_ns: 1_800_000_000_000_000_000,
-            ranks,
-            images: (0..ranks).map(image).collect(),
-            segments: vec![SegmentRef {
-                id: SegmentId([5; 16]),
-                rank: Rank(0),
-                slots: 10,
-                file_bytes: 50_000,
-                index: Digest([6; 32]),
-            }],
-            stats: Stats { captured_bytes: 40960, pages: 10, new_pages: 10, ..Stats::default() },
-            writes: (0..ranks).map(some_writes).collect(),
-            nodes: vec![Node { name: "n0".into(), ranks: (0..ranks).map(Rank).collect() }],
-        }
-    }
-
-    #[test]
-    fn images_out_of_order_are_refused() {
-        let mut manifest = some_manifest(3);
-        manifest.images.swap(0, 2);
-        assert!(Manifest::decode(&manifest.encode()).is_err());
-        let mut manifest = some_manifest(3);
-        manifest.ranks = 2;
-        assert!(Manifest::decode(&manifest.encode()).is_err());
-    }
-
-    #[test]
-    fn older_formats_have_no_nodes_and_no_write_profile() {
-        let second = Manifest { nodes: Vec::new(), ..some_manifest(3) };
-        let first = Manifest { writes: Vec::new(), ..second.clone() };
-        for (version, manifest, missing) in [(1, first, 2), (2, second, 1)] {
-            let body = frame::encode(&manifest);
-            let older = frame::seal_version(SORT, version, &body[..body.len() - missing]);
-            assert_eq!(Manifest::decode(&older), Ok(manifest));
-            let longer = frame::seal_version(SORT, version, &body);
-            assert!(Manifest::decode(&longer).is_err(), "bytes behind the fields of {version}");
-        }
-    }
-
-    #[test]
-    fn nodes_with_ranks_out_of_order_are_refused() {
-        for ranks in [&[1, 0][..], &[3], &[0, 0]] {
-            let ranks = ranks.iter().map(|rank| Rank(*rank)).collect();
-            let nodes = vec![Node { name: "n0".into(), ranks }];
-            let manifest = Manifest { nodes, ..some_manifest(3) };
-            assert!(Manifest::decode(&manifest.encode()).is_err());
-        }
-    }
-
-    #[test]
-    fn a_profile_of_ranks_that_do_not_exist_is_refused() {
-        let mut manifest = some_manifest(3);
-        manifest.writes[2].rank = Rank(3);
-        assert!(Manifest::decode(&manifest.encode()).is_err());
-    }
-
-    proptest! {
-        #[test]
-        fn manifests_lead_back(ranks in 1u32..40, version in 1u64.., sequence: u64) {
-            let manifest = Manifest { version: Version(version), sequence, ..some_manifest(ranks) };
-            prop_assert_eq!(&Manifest::decode(&manifest.encode()).unwrap(), &manifest);
-            prop_assert!(manifest.image(Rank(ranks - 1)).is_some());
-            prop_assert!(manifest.image(Rank(ranks)).is_none());
-        }
-
-        #[test]
-        fn sealed_garbage_never_panics(body: Vec<u8>) {
-            let _ = Manifest::decode(&frame::seal(SORT, &body));
-        }
-    }
-}
+mod tests;

@@ -8,7 +8,7 @@
 
 use crate::error::{Error, Result};
 use crate::id::{AttemptId, Rank, SegmentId, Version};
-use crate::manifest::Level;
+use crate::manifest::{Level, Manifest};
 
 /// Longest name of a job, in bytes.
 pub const JOB_NAME_BYTES_MAX: usize = 64;
@@ -17,10 +17,16 @@ pub const REGION_NAME_BYTES_MAX: usize = 255;
 
 /// Name of the object that makes a directory a store.
 pub const STORE: &str = "store";
+/// Where a copy of the header lies that goes with no other directory.
+pub const COPIES: &str = "copies";
+/// The header and its copies, each in another directory, in the order in which they are looked for.
+pub const HEADERS: [&str; 3] = [STORE, "manifests/header", "copies/header"];
 /// Name of the object that tells one store of a job from the others.
 pub const IDENTITY: &str = "identity";
 /// Name of the object in which drains tell what they did.
 pub const DRAINS: &str = "drains";
+/// Name of the object that tells when the job began and whether it has finished.
+pub const HISTORY: &str = "history";
 /// Where manifests lie.
 pub const MANIFESTS: &str = "manifests";
 /// Where images lie.
@@ -80,11 +86,48 @@ pub fn manifest(version: Version, level: Level) -> String {
     format!("{MANIFESTS}/v{:010}.{}", version.0, level.name())
 }
 
-/// The version and level of a manifest's name.
-pub fn parse_manifest(name: &str) -> Option<(Version, Level)> {
-    let (version, level) = name.strip_prefix("manifests/v")?.split_once('.')?;
-    let parsed = (Version(version.parse().ok()?), Level::from_name(level)?);
-    (manifest(parsed.0, parsed.1) == name).then_some(parsed)
+/// `manifests/v0000000012-0123456789abcdef.local`: where the name without attempt is another line's.
+pub fn manifest_of(version: Version, attempt: AttemptId, level: Level) -> String {
+    format!("{MANIFESTS}/v{:010}-{attempt}.{}", version.0, level.name())
+}
+
+/// What the name of a manifest tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ManifestName {
+    /// The checkpoint.
+    pub version: Version,
+    /// The attempt at it, where the name has one.
+    pub attempt: Option<AttemptId>,
+    /// The level.
+    pub level: Level,
+}
+
+impl ManifestName {
+    /// The name.
+    pub fn object(&self) -> String {
+        match self.attempt {
+            Some(attempt) => manifest_of(self.version, attempt, self.level),
+            None => manifest(self.version, self.level),
+        }
+    }
+
+    /// Whether a manifest may have it.
+    pub fn is_of(&self, own: &Manifest) -> bool {
+        let attempt = self.attempt.unwrap_or(own.attempt);
+        (own.version, own.attempt, own.level) == (self.version, attempt, self.level)
+    }
+}
+
+/// Reads the name of a manifest.
+pub fn parse_manifest(name: &str) -> Option<ManifestName> {
+    let (checkpoint, level) = name.strip_prefix("manifests/v")?.split_once('.')?;
+    let level = Level::from_name(level)?;
+    let (version, attempt) = match checkpoint.split_once('-') {
+        Some((version, attempt)) => (version, Some(AttemptId::from_hex(attempt)?)),
+        None => (checkpoint, None),
+    };
+    let parsed = ManifestName { version: Version(version.parse().ok()?), attempt, level };
+    (parsed.object() == name).then_some(parsed)
 }
 
 /// `images/v0000000012-0123456789abcdef/rank-000003`
@@ -177,58 +220,4 @@ pub fn parse_shard(name: &str) -> Option<(Version, AttemptId, (u32, u32, u32))> 
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    #[test]
-    fn job_names_stay_one_plain_component() {
-        for good in ["heat", "CM1.hurricane_3-b", "0"] {
-            check_job(good).unwrap();
-        }
-        let long = "x".repeat(65);
-        for bad in ["", ".", "..", "../x", "a/b", "-rf", "a b", "naïve", "a\0b", long.as_str()] {
-            assert!(check_job(bad).is_err(), "{bad:?}");
-        }
-    }
-
-    #[test]
-    fn region_names_may_be_any_printable_text() {
-        for good in ["T", "température/0", "a b"] {
-            check_region(good).unwrap();
-        }
-        let long = "x".repeat(256);
-        for bad in ["", "a\nb", "\0", long.as_str()] {
-            assert!(check_region(bad).is_err(), "{bad:?}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn object_names_lead_back(version: u64, attempt: [u8; 8], rank: u32, id: [u8; 16]) {
-            let (version, attempt, rank) = (Version(version), AttemptId(attempt), Rank(rank));
-            for level in Level::ALL {
-                prop_assert_eq!(parse_manifest(&manifest(version, *level)), Some((version, *level)));
-            }
-            let name = image(version, attempt, rank);
-            prop_assert_eq!(parse_image(&name), Some((version, attempt, rank)));
-            let name = part(version, attempt, rank);
-            prop_assert_eq!(parse_part(&name), Some((version, attempt, rank)));
-            prop_assert_eq!(parse_image(&name), None);
-            prop_assert_eq!(parse_segment(&segment(SegmentId(id))), Some(SegmentId(id)));
-            prop_assert_eq!(parse_ring(&ring(version, attempt)), Some((version, attempt)));
-            prop_assert_eq!(parse_pledge(&pledge(version, attempt)), Some((version, attempt)));
-            prop_assert_eq!(parse_mark(&mark(version, attempt)), Some((version, attempt)));
-            let place = (rank.0, rank.0 / 2, 3);
-            let name = shard(version, attempt, place);
-            prop_assert_eq!(parse_shard(&name), Some((version, attempt, place)));
-        }
-
-        #[test]
-        fn any_other_name_is_refused_or_canonical(name in "\\PC{0,60}") {
-            if let Some((version, level)) = parse_manifest(&name) {
-                prop_assert_eq!(manifest(version, level), name);
-            }
-        }
-    }
-}
+mod tests;

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::frame::{self, Sort};
 use crate::id::{AttemptId, JobId, Rank, SegmentId, Version};
 use crate::image::SegmentRef;
-use crate::manifest::Stats;
+use crate::manifest::{Abandoned, Stats};
 use crate::profile::Writes;
 
 const SORT: Sort = Sort { mark: *b"SFPLEDG\0", what: "pledge" };
@@ -66,7 +66,14 @@ pub struct Pledge {
     pub streams: Vec<PledgedStream>,
     /// The parts of the node's ranks, in order.
     pub parts: Vec<PledgedPart>,
+    /// What the run had abandoned when it went back, if it did.
+    pub abandons: Option<Abandoned>,
 }
+
+/// Format from which a pledge tells what its run had abandoned.
+const ABANDONS_SINCE: u16 = 5;
+/// Nothing, for pledges from before.
+const NOTHING: u8 = 0;
 
 impl Pledge {
     /// The bytes of the file.
@@ -76,7 +83,11 @@ impl Pledge {
 
     /// Reads and checks the bytes of the file.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
-        let pledge: Self = frame::decode(SORT, frame::open(SORT, bytes)?.body)?;
+        let opened = frame::open(SORT, bytes)?;
+        let pledge: Self = match opened.version {
+            ABANDONS_SINCE.. => frame::decode(SORT, opened.body)?,
+            _ => frame::decode(SORT, &[opened.body, &[NOTHING]].concat())?,
+        };
         let refuse = |why| Err(Error::Malformed { what: SORT.what, why });
         if pledge.version.0 == 0 {
             return refuse("version 0 does not exist");
@@ -93,54 +104,4 @@ impl Pledge {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::id::Digest;
-    use proptest::prelude::*;
-
-    fn some_pledge(ranks: &[u32]) -> Pledge {
-        let part = |rank: &u32| PledgedPart {
-            rank: Rank(*rank),
-            image: vec![1, 2, 3],
-            streams: vec![SegmentId([7; 16])],
-            stats: Stats::default(),
-            writes: Writes::of(Rank(*rank)),
-        };
-        Pledge {
-            job: JobId([1; 16]),
-            version: Version(7),
-            attempt: AttemptId([2; 8]),
-            sequence: 12,
-            taken_ns: 5,
-            ranks: 9,
-            node: "n0".into(),
-            segments: vec![SegmentRef {
-                id: SegmentId([5; 16]),
-                rank: Rank(2),
-                slots: 10,
-                file_bytes: 50_000,
-                index: Digest([6; 32]),
-            }],
-            streams: vec![PledgedStream { stream: SegmentId([7; 16]), segment: 0, first_slot: 3 }],
-            parts: ranks.iter().map(part).collect(),
-        }
-    }
-
-    #[test]
-    fn pledges_lead_back_and_contradictions_are_refused() {
-        let pledge = some_pledge(&[2, 3, 8]);
-        assert_eq!(Pledge::decode(&pledge.encode()), Ok(pledge));
-        assert!(Pledge::decode(&some_pledge(&[3, 2]).encode()).is_err());
-        assert!(Pledge::decode(&some_pledge(&[9]).encode()).is_err());
-        let mut nowhere = some_pledge(&[1]);
-        nowhere.streams[0].segment = 1;
-        assert!(Pledge::decode(&nowhere.encode()).is_err());
-    }
-
-    proptest! {
-        #[test]
-        fn sealed_garbage_never_panics(body: Vec<u8>) {
-            let _ = Pledge::decode(&frame::seal(SORT, &body));
-        }
-    }
-}
+mod tests;

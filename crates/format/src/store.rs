@@ -1,6 +1,7 @@
 //! The store header: what makes a directory (or a prefix of an object store) one job's store.
 //!
-//! Written once when the store is made, before anything else; never changed.
+//! Written once when the store is made, before anything else; never changed. It has copies
+//! ([`name::HEADERS`]): without the key that it holds no page can be checked.
 
 use crate::error::Result;
 use crate::frame::{self, Sort};

@@ -26,13 +26,14 @@
 //! - No call takes memory that grows without a bound given by its caller.
 
 mod accelerator;
-pub mod broker;
 pub mod deflate;
 mod device;
 mod encoder;
 pub mod erasure;
 mod error;
+pub mod fair_queue;
 pub mod float;
+pub mod gpu_queue;
 pub mod hash;
 mod kernels;
 mod lanes;
@@ -40,7 +41,6 @@ pub mod memory;
 mod packed;
 pub mod pages;
 pub mod pipeline;
-pub mod turns;
 #[doc(hidden)]
 pub mod vectors;
 

@@ -259,7 +259,7 @@ fn job_round(
     job.unprotect("memory")?;
     // SAFETY: as above.
     unsafe { job.protect("memory", target.as_mut_ptr(), target.len(), 8)? };
-    let (outcome, time) = timed(|| job.restart(Some(version)));
+    let (outcome, time) = timed(|| job.restart_from(version));
     outcome?;
     disk.restart.add(time);
     if target[..] != memory[..] {

@@ -1,6 +1,6 @@
 //! The scan: every page of every region is hashed by several threads, and handed over in order.
 //!
-//! Data: regions of a [`PageSource`] and what their pages hashed to last time ([`Positions`]) -> for
+//! Data: regions of a [`PageSource`] and what their pages hashed to last time ([`PageTable`]) -> for
 //! each page that is not what it was, in order, a call with its hash.
 //!
 //! Why hashes are compared by position first: most pages of most programs did not change, and a
@@ -12,11 +12,11 @@
 //! is handed over: a page that must be copied is then still in the caches.
 //!
 //! Invariants:
-//! - Pages in memory are shared out as above. One thread alone walks over them instead, as it does
+//! - Pages in memory, copies too, are shared out as above. One thread alone walks over them instead, as it does
 //!   over pages that must be read one by one ([`walk`](crate::walk)).
 //! - Every page that is unknown or may be dirty is hashed exactly once a scan; every changed page
 //!   is handed over exactly once, in the order of regions and pages.
-//! - After a scan that succeeded, [`Positions`] holds the hash of every page as it was handed over.
+//! - After a scan that succeeded, [`PageTable`] holds the hash of every page as it was handed over.
 
 mod gate;
 #[cfg(test)]
@@ -28,8 +28,9 @@ use std::sync::{Mutex, MutexGuard};
 use self::gate::{Gate, OpenOnDrop};
 use crate::catalog::PageRef;
 use crate::hash::PageHasher;
-use crate::positions::Positions;
+use crate::page_table::PageTable;
 use crate::source::{PageAt, PageSource, Reach};
+use crate::walk::Content;
 use crate::zero::is_zero;
 
 /// Pages per piece: 64 bits mark which of them changed.
@@ -41,7 +42,7 @@ const AHEAD: usize = 4;
 #[derive(Debug)]
 pub struct Target<'a> {
     /// What its pages were.
-    pub positions: &'a mut Positions,
+    pub positions: &'a mut PageTable,
     /// A bit for each page that may differ from what is known, 64 pages a word; `None`: all may.
     pub dirty: Option<&'a [u64]>,
     /// Whether a page with its bit set counts as changed even if its hash is what it was.
@@ -109,6 +110,8 @@ struct Piece<'a> {
     /// Pages to look at count as changed.
     trust_dirty: bool,
     bytes: &'a [u8],
+    /// Pages that are there.
+    there: u64,
     /// Pages to look at.
     look: u64,
     /// Pages from here on have never been seen.
@@ -181,12 +184,21 @@ impl Scanner {
         }
         for (region, target) in targets.iter_mut().enumerate() {
             match source.reach(region) {
-                Some(Reach::Here(_)) if self.threads > 1 => {}
-                Some(Reach::Here(bytes)) => {
-                    self.walk(source, (region, Some(bytes), bytes.len()), target, consumer)?;
+                Some(Reach::Here(_) | Reach::Packed(..)) if self.threads > 1 => {}
+                Some(Reach::Here(memory)) => {
+                    self.walk(
+                        source,
+                        (region, Content::Here(memory), memory.len()),
+                        target,
+                        consumer,
+                    )?;
+                }
+                Some(Reach::Packed(memory, bytes)) => {
+                    self.walk(source, (region, Content::Packed(memory), bytes), target, consumer)?;
                 }
                 Some(Reach::Read(bytes)) => {
-                    self.walk(source, (region, None, bytes), target, consumer)?;
+                    let room = Content::Read(vec![0; self.page_bytes]);
+                    self.walk(source, (region, room, bytes), target, consumer)?;
                 }
                 Some(Reach::Hashed(bytes)) => {
                     self.take_hashed(source, (region, bytes), target, consumer)?;
@@ -210,23 +222,23 @@ impl Scanner {
     {
         let hash_bytes = self.hasher.bytes();
         let mut pieces = Vec::new();
-        let mut refs = Vec::with_capacity(targets.len());
+        let mut refs: Vec<&mut [PageRef]> = Vec::with_capacity(targets.len());
         for (region, target) in targets.iter_mut().enumerate() {
-            let Some(Reach::Here(bytes)) = source.reach(region) else {
-                refs.push(std::slice::IterMut::default());
+            let Some((memory, bytes, packed)) = in_memory(source.reach(region)) else {
+                refs.push(&mut []);
                 continue;
             };
-            let trust_dirty = target.trusts();
-            let known = target.positions.begin(bytes.len().div_ceil(self.page_bytes), hash_bytes);
+            let (trust_dirty, dirty) = (target.trusts(), target.dirty);
+            let known = target.positions.begin(bytes.div_ceil(self.page_bytes), hash_bytes);
             let (hashes, own) = target.positions.tables();
-            let cut = self.cut(region, bytes, hashes, known, target.dirty);
+            let cut = self.cut((region, memory, packed), hashes, known, dirty);
             pieces.extend(cut.map(|piece| Piece { trust_dirty, ..piece }));
-            refs.push(own.iter_mut());
+            refs.push(own);
         }
-        self.run(&pieces, |piece| self.hand_over(piece, &mut refs[piece.region], consumer))?;
+        self.run(&pieces, |piece| self.hand_over(piece, refs[piece.region], consumer))?;
         drop(pieces);
         for (region, target) in targets.iter_mut().enumerate() {
-            if let Some(Reach::Here(_)) = source.reach(region) {
+            if in_memory(source.reach(region)).is_some() {
                 target.positions.end();
             }
         }
@@ -235,25 +247,31 @@ impl Scanner {
 
     fn cut<'a>(
         &self,
-        region: usize,
-        bytes: &'a [u8],
+        (region, mut memory, packed): (usize, &'a [u8], bool),
         hashes: &'a mut [u8],
         known: usize,
         dirty: Option<&'a [u64]>,
     ) -> impl Iterator<Item = Piece<'a>> {
-        let piece_bytes = PIECE_PAGES * self.page_bytes;
+        let page_bytes = self.page_bytes;
         let hashes = hashes.chunks_mut(PIECE_PAGES * self.hasher.bytes());
-        bytes.chunks(piece_bytes).zip(hashes).enumerate().map(move |(at, (bytes, hashes))| Piece {
-            region,
-            first: at * PIECE_PAGES,
-            trust_dirty: false,
-            bytes,
-            look: look(dirty.map(|dirty| dirty[at]), known.saturating_sub(at * PIECE_PAGES)),
-            known: known.saturating_sub(at * PIECE_PAGES),
-            hashes: Mutex::new(hashes),
-            changed: AtomicU64::new(0),
-            zero: AtomicU64::new(0),
-            ready: AtomicBool::new(false),
+        hashes.enumerate().map(move |(at, hashes)| {
+            let known = known.saturating_sub(at * PIECE_PAGES);
+            let dirty = dirty.map(|dirty| dirty[at]);
+            let there = if packed { dirty.unwrap_or(u64::MAX) } else { u64::MAX };
+            let length = memory.len().min(there.count_ones() as usize * page_bytes);
+            Piece {
+                region,
+                first: at * PIECE_PAGES,
+                trust_dirty: false,
+                bytes: memory.split_off(..length).unwrap_or_default(),
+                there,
+                look: look(dirty, known) & there,
+                known,
+                hashes: Mutex::new(hashes),
+                changed: AtomicU64::new(0),
+                zero: AtomicU64::new(0),
+                ready: AtomicBool::new(false),
+            }
         })
     }
 
@@ -272,7 +290,7 @@ impl Scanner {
         let helpers = (self.threads - 1).min(pieces.len());
         std::thread::scope(|scope| {
             for _ in 0..helpers {
-                scope.spawn(|| {
+                standfast_sys::help(scope, || {
                     while let Some((at, piece)) = take() {
                         if !gate.pass(at, ahead) {
                             break;
@@ -302,7 +320,7 @@ impl Scanner {
         let mut fresh = [0u8; standfast_format::HASH_BYTES_MAX];
         let fresh = &mut fresh[..hash_bytes];
         let (mut changed, mut zero) = (0u64, 0u64);
-        for (at, page) in piece.bytes.chunks(self.page_bytes).enumerate() {
+        for (at, page) in piece.pages(self.page_bytes) {
             let bit = 1 << at;
             if piece.look & bit == 0 {
                 continue;
@@ -337,24 +355,40 @@ impl Scanner {
     fn hand_over<C: Consume>(
         &self,
         piece: &Piece<'_>,
-        refs: &mut std::slice::IterMut<'_, PageRef>,
+        refs: &mut [PageRef],
         consumer: &mut C,
     ) -> Result<(), C::Error> {
         let hash_bytes = self.hasher.bytes();
         let hashes = lock(&piece.hashes);
         let changed = piece.changed.load(Ordering::Relaxed);
         let zero = piece.zero.load(Ordering::Relaxed);
-        let pages = piece.bytes.chunks(self.page_bytes).zip(hashes.chunks_exact(hash_bytes));
-        for (at, (bytes, hash)) in pages.enumerate() {
-            let place = refs.next().expect("one reference a page");
+        for (at, bytes) in piece.pages(self.page_bytes) {
             if changed & (1 << at) != 0 {
+                let (region, page) = (piece.region, piece.first + at);
+                let hash = &hashes[at * hash_bytes..][..hash_bytes];
                 let zero = zero & (1 << at) != 0;
-                let page = piece.first + at;
-                let region = piece.region;
-                *place = consumer.changed(Changed { region, page, bytes, hash, zero })?;
+                refs[page] = consumer.changed(Changed { region, page, bytes, hash, zero })?;
             }
         }
         Ok(())
+    }
+}
+
+impl<'a> Piece<'a> {
+    /// The pages that are there, with their numbers in the piece.
+    fn pages(&self, page_bytes: usize) -> impl Iterator<Item = (usize, &'a [u8])> {
+        let there = self.there;
+        (0..PIECE_PAGES).filter(move |at| there >> at & 1 == 1).zip(self.bytes.chunks(page_bytes))
+    }
+}
+
+/// Pages in memory which stays as it is, the length of their region, and whether only those are there
+/// that may be dirty.
+fn in_memory(reach: Option<Reach<'_>>) -> Option<(&[u8], usize, bool)> {
+    match reach? {
+        Reach::Here(memory) => Some((memory, memory.len(), false)),
+        Reach::Packed(memory, bytes) => Some((memory, bytes, true)),
+        Reach::Read(_) | Reach::Hashed(_) => None,
     }
 }
 

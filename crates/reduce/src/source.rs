@@ -28,6 +28,9 @@ pub struct PageAt {
 pub enum Reach<'s> {
     /// Hashed in memory, which stays as it is.
     Here(&'s [u8]),
+    /// The pages that may be dirty, end to end in memory which stays as it is, of a region of so many
+    /// bytes.
+    Packed(&'s [u8], usize),
     /// So many bytes, read page by page through [`PageSource::read`].
     Read(usize),
     /// So many bytes, hashed where they lie: [`PageSource::hashed`].

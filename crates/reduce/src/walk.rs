@@ -4,7 +4,7 @@
 //! one, and for pages that were hashed where they lie.
 
 use crate::catalog::PageRef;
-use crate::positions::Positions;
+use crate::page_table::PageTable;
 use crate::scan::{Changed, Consume, PIECE_PAGES, Scanner, Target};
 use crate::source::{PageAt, PageSource};
 use crate::zero::is_zero;
@@ -13,13 +13,22 @@ use crate::zero::is_zero;
 #[cfg(target_arch = "x86_64")]
 const FETCH_BYTES: usize = 4096;
 
+/// Where a walk finds the pages of a region.
+pub(crate) enum Content<'a> {
+    /// In memory.
+    Here(&'a [u8]),
+    /// In memory, those that may be dirty end to end: what is left of them.
+    Packed(&'a [u8]),
+    /// Read one by one, into this room.
+    Read(Vec<u8>),
+}
+
 impl Scanner {
-    /// Looks at every page of a region of so many bytes that is unknown or may be dirty; `here`: its
-    /// memory, if it lies there.
+    /// Looks at every page of a region of so many bytes that is unknown or may be dirty.
     pub(crate) fn walk<S, C>(
         &self,
         source: &S,
-        (region, here, bytes): (usize, Option<&[u8]>, usize),
+        (region, mut content, bytes): (usize, Content<'_>, usize),
         target: &mut Target<'_>,
         consumer: &mut C,
     ) -> Result<(), C::Error>
@@ -30,27 +39,30 @@ impl Scanner {
         let (page_bytes, trusts) = (self.page_bytes(), target.trusts());
         let pages = bytes.div_ceil(page_bytes);
         let known = target.positions.begin(pages, self.hash_bytes());
-        let mut room = vec![0; if here.is_some() { 0 } else { page_bytes }];
         for page in 0..pages {
             let look = |dirty: &[u64]| dirty[page / PIECE_PAGES] >> (page % PIECE_PAGES) & 1 == 1;
-            if page < known && !target.dirty.is_none_or(look) {
+            let unseen = page >= known && !matches!(content, Content::Packed(_));
+            if !unseen && !target.dirty.is_none_or(look) {
                 continue;
             }
             let (from, to) = (page * page_bytes, bytes.min((page + 1) * page_bytes));
-            let content = match here {
-                Some(memory) => &memory[from..to],
-                None => {
+            let (content, next): (&[u8], &[u8]) = match &mut content {
+                Content::Here(memory) => (&memory[from..to], &memory[to..]),
+                Content::Packed(rest) => {
+                    let (content, next) = rest.split_at(to - from);
+                    *rest = next;
+                    (content, next)
+                }
+                Content::Read(room) => {
                     let content = &mut room[..to - from];
                     source.read(PageAt { region: region as u32, page: page as u32 }, content);
-                    content
+                    (content, &[])
                 }
             };
             let (hash, place) = target.positions.entry(page, self.hash_bytes());
             let zero = is_zero(content);
             if page >= known && !zero {
-                if let Some(memory) = here {
-                    fetch_ahead(&memory[to..]);
-                }
+                fetch_ahead(next);
                 *place = consumer.unseen(region, page, content, hash)?;
                 continue;
             }
@@ -99,7 +111,7 @@ impl Scanner {
     }
 
     /// Whether a page hashes to what is known of it.
-    pub fn is_as_known(&self, positions: &Positions, page: usize, bytes: &[u8]) -> bool {
+    pub fn is_as_known(&self, positions: &PageTable, page: usize, bytes: &[u8]) -> bool {
         let mut fresh = [0u8; standfast_format::HASH_BYTES_MAX];
         let fresh = &mut fresh[..self.hash_bytes()];
         self.hash_or_zero(bytes, is_zero(bytes), fresh);

@@ -450,7 +450,8 @@ impl Worker {
         let bytes = (end - start) as usize;
         if self.buf.as_ref().is_none_or(|buf| buf.len() < bytes) {
             let usual = (EXTENT_BYTES_MAX + 2 * ALIGN) as usize;
-            self.buf = Some(AlignedBuf::with_len(bytes.max(usual)));
+            // Small checkpoints need no large buffer: its first use would cost more than they do.
+            self.buf = Some(AlignedBuf::with_len(bytes.next_power_of_two().min(usual).max(bytes)));
         }
         self.start = start;
         let buf = self.buf.as_mut().expect("just made");
@@ -533,7 +534,7 @@ fn work<W: Default, E: Send>(
     };
     std::thread::scope(|scope| {
         for _ in 1..threads.min(extents.len()) {
-            scope.spawn(run);
+            standfast_sys::help(scope, run);
         }
         run();
     });

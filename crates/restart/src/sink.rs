@@ -6,6 +6,9 @@
 //!   with zeros, and the sink takes what it needs.
 
 use std::marker::PhantomData;
+use std::ops::Range;
+
+use standfast_capture::Excluded;
 
 /// Takes rebuilt pages.
 pub trait Sink: Sync {
@@ -22,6 +25,8 @@ pub trait Sink: Sync {
 /// Puts regions back into memory.
 pub struct MemorySink<'a> {
     regions: Vec<Option<(*mut u8, usize)>>,
+    /// By region: what stays as it is.
+    left: Vec<Excluded>,
     memory: PhantomData<&'a mut [u8]>,
 }
 
@@ -38,7 +43,21 @@ impl<'a> MemorySink<'a> {
             .into_iter()
             .map(|region| region.map(|bytes| (bytes.as_mut_ptr(), bytes.len())))
             .collect();
-        Self { regions, memory: PhantomData }
+        Self { regions, left: Vec::new(), memory: PhantomData }
+    }
+
+    /// Leaves these bytes of each region as they are.
+    pub fn leaving(mut self, left: Vec<Excluded>) -> Self {
+        self.left = left;
+        self
+    }
+
+    /// The parts of some bytes that are to be filled.
+    fn filled(&self, region: usize, offset: u64, bytes: usize) -> Vec<Range<usize>> {
+        match self.left.get(region).filter(|left| !left.is_empty()) {
+            None => std::iter::once(0..bytes).collect(),
+            Some(left) => left.others(offset as usize, bytes).collect(),
+        }
     }
 
     /// The part of a destination that starts at `offset`, at most `bytes` long.
@@ -58,16 +77,21 @@ impl Sink for MemorySink<'_> {
 
     fn pages(&self, region: usize, offset: u64, bytes: &[u8]) -> Result<(), Self::Error> {
         let part = self.part(region, offset, bytes.len());
-        part.copy_from_slice(&bytes[..part.len()]);
+        for range in self.filled(region, offset, part.len()) {
+            part[range.clone()].copy_from_slice(&bytes[range]);
+        }
         Ok(())
     }
 
     fn zeros(&self, region: usize, offset: u64, bytes: u64) -> Result<(), Self::Error> {
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-        for part in self.part(region, offset, bytes).chunks_mut(1 << 16) {
-            // Fresh memory is zero already: reading it is cheaper than making the system back it.
-            if !standfast_reduce::is_zero(part) {
-                part.fill(0);
+        let part = self.part(region, offset, bytes);
+        for range in self.filled(region, offset, part.len()) {
+            for part in part[range].chunks_mut(1 << 16) {
+                // Fresh memory is zero already: reading it is cheaper than making the system back it.
+                if !standfast_reduce::is_zero(part) {
+                    part.fill(0);
+                }
             }
         }
         Ok(())

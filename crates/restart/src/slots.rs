@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicU64;
 
 use standfast_checkpoint::Unreadable;
 use standfast_format::{
-    Digest, HashKind, Image, Rank, RegionImage, Run, SegmentRef, StoreHeader, Version,
+    Digest, HashKind, Image, Kind, Rank, RegionImage, Run, SegmentRef, StoreHeader, Version,
 };
 use standfast_store::Store;
 use standfast_write::Error as PackError;
@@ -84,6 +84,7 @@ impl SlotReader {
         let segments = &self.rebuild.image.segments;
         let segment = segments.get(slots.segment as usize);
         let segment = segment.ok_or_else(|| Unreadable::Told {
+            kind: Kind::Corrupt,
             why: format!(
                 "a page of segment number {} is asked for, of {}",
                 slots.segment,

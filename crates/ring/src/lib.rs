@@ -52,14 +52,13 @@ mod error;
 pub mod field;
 mod frame;
 pub mod kernel;
-#[cfg(test)]
-mod lab;
 mod matrix;
-pub mod measure;
 mod memory;
 pub mod recover;
 pub mod shard;
 mod star;
+#[cfg(test)]
+mod tests;
 pub mod topology;
 
 pub use encode::{Encoded, Options, Order, encode, encode_with};

@@ -30,7 +30,7 @@ pub enum Fate {
 
 /// Where a rank has put a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct Location {
     /// Number of the segment, into a list that comes with the place.
     pub segment: u32,
     /// The place in it.
@@ -41,7 +41,7 @@ pub struct Place {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct OldPage {
     pub(super) candidate: u32,
-    pub(super) place: Place,
+    pub(super) place: Location,
 }
 
 /// How the work came out for this rank.
@@ -224,17 +224,17 @@ impl Assignment {
 pub struct Places {
     segments: Vec<SegmentId>,
     /// By candidate; those that nobody else stores have [`NOWHERE`].
-    places: Vec<Place>,
+    places: Vec<Location>,
 }
 
-const NOWHERE: Place = Place { segment: u32::MAX, slot: u32::MAX };
+const NOWHERE: Location = Location { segment: u32::MAX, slot: u32::MAX };
 
 impl Places {
     pub(super) fn new(candidates: usize) -> Self {
         Self { segments: Vec::new(), places: vec![NOWHERE; candidates] }
     }
 
-    /// Segments of other ranks; a [`Place`] names one by its number here.
+    /// Segments of other ranks; a [`Location`] names one by its number here.
     pub fn segments(&self) -> &[SegmentId] {
         &self.segments
     }
@@ -243,7 +243,7 @@ impl Places {
     ///
     /// # Panics
     /// If there is no such candidate.
-    pub fn get(&self, candidate: u32) -> Option<Place> {
+    pub fn get(&self, candidate: u32) -> Option<Location> {
         Some(self.places[candidate as usize]).filter(|place| *place != NOWHERE)
     }
 
@@ -252,7 +252,7 @@ impl Places {
         self.get(candidate).map(|place| (self.segments[place.segment as usize], place.slot))
     }
 
-    pub(super) fn set(&mut self, candidate: u32, place: Place) {
+    pub(super) fn set(&mut self, candidate: u32, place: Location) {
         self.places[candidate as usize] = place;
     }
 

@@ -32,7 +32,7 @@ mod wire;
 use standfast_comm::{Comm, Result};
 use standfast_format::SegmentId;
 
-pub use assignment::{Assignment, Fate, Place, Places, Shares};
+pub use assignment::{Assignment, Fate, Location, Places, Shares};
 pub use exact::{Exact, HomeIndex};
 pub use top_k::{Threshold, TopK};
 
@@ -53,7 +53,7 @@ pub trait Strategy: Send {
         comm: &dyn Comm,
         assignment: &Assignment,
         segments: &[SegmentId],
-        place: &dyn Fn(u32) -> Place,
+        place: &dyn Fn(u32) -> Location,
     ) -> Result<Places>;
 
     /// The checkpoint was committed: its pages may be referred to from now on.

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use standfast_comm::{Comm, Concurrency, Result, Tag};
+use standfast_comm::{Around, Call, Comm, Result};
 
 /// A communicator that counts rounds and bytes sent to other ranks.
 pub(super) struct Tally<'a> {
@@ -25,70 +25,21 @@ impl<'a> Tally<'a> {
     pub(super) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
-
-    fn round(&self, bytes: usize) {
-        self.rounds.fetch_add(1, Ordering::Relaxed);
-        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
-    }
 }
 
-impl Comm for Tally<'_> {
-    fn rank(&self) -> usize {
-        self.comm.rank()
+impl Around for Tally<'_> {
+    fn inner(&self) -> &dyn Comm {
+        self.comm
     }
 
-    fn size(&self) -> usize {
-        self.comm.size()
-    }
-
-    fn concurrency(&self) -> Concurrency {
-        self.comm.concurrency()
-    }
-
-    fn send(&self, to: usize, tag: Tag, bytes: &[u8]) -> Result<()> {
-        self.round(bytes.len());
-        self.comm.send(to, tag, bytes)
-    }
-
-    fn receive(&self, from: usize, tag: Tag) -> Result<Vec<u8>> {
-        self.round(0);
-        self.comm.receive(from, tag)
-    }
-
-    fn receive_into(&self, from: usize, tag: Tag, into: &mut Vec<u8>) -> Result<()> {
-        self.round(0);
-        self.comm.receive_into(from, tag, into)
-    }
-
-    fn exchange(&self, to: usize, bytes: &[u8], from: usize, tag: Tag) -> Result<Vec<u8>> {
-        self.round(bytes.len());
-        self.comm.exchange(to, bytes, from, tag)
-    }
-
-    fn exchange_over(
-        &self,
-        to: usize,
-        bytes: &[u8],
-        from: usize,
-        tag: Tag,
-        into: &mut Vec<u8>,
-    ) -> Result<()> {
-        self.round(bytes.len());
-        self.comm.exchange_over(to, bytes, from, tag, into)
-    }
-
-    fn all_to_all(&self, outgoing: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
-        let all: usize = outgoing.iter().map(Vec::len).sum();
-        self.round(all - outgoing[self.rank()].len());
-        self.comm.all_to_all(outgoing)
-    }
-
-    fn barrier(&self) -> Result<()> {
-        self.round(0);
-        self.comm.barrier()
-    }
-
-    fn split(&self, colour: Option<u32>, key: u32) -> Result<Option<Box<dyn Comm>>> {
-        self.comm.split(colour, key)
+    fn before(&self, call: Call) -> Result<()> {
+        let bytes = match call {
+            Call::Message(bytes) | Call::AllToAll(bytes) => bytes,
+            Call::Barrier => 0,
+            Call::Begin | Call::Split => return Ok(()),
+        };
+        self.rounds.fetch_add(1, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        Ok(())
     }
 }

@@ -214,7 +214,7 @@ fn lost(gpu: &Gpu, stream: &Stream, dir: &Path) -> Result<()> {
     job.unprotect("field")?;
     take(&job, "host memory alone, after the device is lost")?;
     let field = job.alloc::<u8>("field", bytes)?;
-    expect(job.restart(Some(first))?.version == first, "the version")?;
+    expect(job.restart_from(first)?.version == first, "the version")?;
     expect(*field.read() == *expected && step.read()[0] == 0, "brought back on the host")?;
     drop((field, step));
     Ok(job.close()?)
@@ -230,7 +230,7 @@ fn restart(
     stream.fill(memory.slice(), 0xee)?;
     stream.wait()?;
     let started = Instant::now();
-    job.restart(None)?;
+    job.restart()?;
     let seconds = started.elapsed().as_secs_f64();
     let rate = memory.bytes() as f64 / seconds / 1e9;
     println!(r#"{{"type":"bench","name":"{name}","s":{seconds:.3},"gb_s":{rate:.2}}}"#);

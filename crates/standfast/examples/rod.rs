@@ -5,7 +5,7 @@
 //! cargo run -p standfast --example rod -- /tmp/rod 2000     # goes on from the last checkpoint
 //! ```
 
-use standfast::{Job, Kind};
+use standfast::Job;
 
 const CELLS: usize = 1 << 16;
 /// Steps between checkpoints.
@@ -19,10 +19,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let job = Job::builder().store(&store).job("rod").open()?;
     let rod = job.alloc::<f64>("rod", CELLS)?;
     let step = job.value::<u64>("step")?;
-    match job.restart(None) {
-        Ok(restarted) => println!("continues after step {}", restarted.version),
-        Err(error) if error.kind() == Kind::Missing => rod.write()[CELLS / 2] = 1e6,
-        Err(error) => return Err(error.into()),
+    match job.restart()? {
+        Some(_) => println!("continues after step {}", step.get()),
+        None => rod.write()[CELLS / 2] = 1e6,
     }
     while step.get() < steps {
         diffuse(&mut rod.write());
@@ -32,7 +31,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
     println!("step {}: {:.3} in the middle", step.get(), rod.read()[CELLS / 2]);
-    Ok(job.close()?)
+    Ok(job.finish()?)
 }
 
 fn diffuse(rod: &mut [f64]) {

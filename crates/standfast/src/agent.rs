@@ -13,7 +13,7 @@ use standfast_agent::{Begin, Link, Manner, Member, Place, Token};
 use standfast_comm::{Collective, Step};
 use standfast_format::StoreHeader;
 use standfast_reduce::PageHasher;
-use standfast_store::{LockGuard, Store};
+use standfast_store::{KeySource, LockGuard, Store};
 use standfast_write::Pipeline;
 
 use crate::config::{Config, Loaded, Write};
@@ -23,19 +23,19 @@ use crate::location;
 use crate::stores::Stores;
 
 /// How long a job that runs waits for an agent to finish what it has left there.
-const FLUSH_MAX: Duration = Duration::from_secs(10);
+const FLUSH_MAX: Duration = Duration::from_secs(5);
+/// How long one that is opened does: until then its lock is held.
+const FLUSH_OPEN_MAX: Duration = Duration::from_secs(600);
 
-/// Lets an agent that runs finish what dead ranks have left it for this store.
-pub(crate) fn flush(config: &Config, store: &dyn Store) {
-    if let (Some(place), Some(path)) =
-        (Place::existing(location::agent_dir(config).as_deref()), path_of(store))
-    {
-        // What it has not finished it still holds the lock for, and the lock tells more.
-        let _ = standfast_agent::flush(&place, &path, None);
-    }
+/// Lets an agent that runs finish what dead ranks have left it for this store; why it cannot be asked,
+/// if that is so. What it has not finished it still holds the lock for, and the lock tells more.
+pub(crate) fn flush(config: &Config, store: &dyn Store) -> Option<standfast_agent::Error> {
+    let place = Place::existing(location::agent_dir(config).as_deref())?;
+    standfast_agent::flush(&place, &path_of(store)?, FLUSH_OPEN_MAX).err()
 }
 
 /// Connects all ranks to the agent, if they are to write through it and can. Otherwise the reason.
+/// `silent`: it was asked for something just now, and this came of it; nobody waits for it twice.
 pub(crate) fn connect(
     loaded: &Loaded,
     store: &Arc<dyn Store>,
@@ -43,6 +43,7 @@ pub(crate) fn connect(
     lock: Option<&LockGuard>,
     team: &Collective,
     stores: &Stores,
+    silent: Option<standfast_agent::Error>,
 ) -> Phase<std::result::Result<Link, Option<String>>> {
     let config = &loaded.config;
     if config.write != Write::WagDbi {
@@ -54,7 +55,10 @@ pub(crate) fn connect(
         page_bytes: config.page.0 as usize,
     };
     let ranks = (stores.own_ranks(), team.size() as u32);
-    let begun = stores.lead(|| begin(loaded, &**store, header, lock, ranks, member()));
+    let begun = stores.lead(|| match silent {
+        Some(error) => Err(error.into()),
+        None => begin(loaded, &**store, header, lock, ranks, member()),
+    });
     let (link, told) = match begun {
         Ok(begun) => {
             let (link, token) = begun.unzip();
@@ -90,14 +94,14 @@ fn begin(
     member: Member,
 ) -> Result<(Link, Token)> {
     let config = &loaded.config;
-    let unsuited = |why: &str| Error::Config(format!("agent = on: {why}"));
+    let unsuited = |why: &str| Error::config(format!("agent = on: {why}"));
     let lock = lock.and_then(LockGuard::file).map(AsFd::as_fd);
     let (Some(lock), Some(path)) = (lock, path_of(store)) else {
         return Err(unsuited("the agent writes only to stores in directories"));
     };
     let place = open_place(config)?;
     // One that this job has left may still be at its last work for it; there is a next time to look.
-    standfast_agent::flush(&place, &path, Some(FLUSH_MAX))?;
+    standfast_agent::flush(&place, &path, FLUSH_MAX)?;
     standfast_agent::start(&place, &config.agent_command, config.agent_idle.0)?;
     let token = Token(identity::bytes()?);
     let begin = Begin {
@@ -107,13 +111,14 @@ fn begin(
         job: header.id,
         io: config.io_word().into(),
         io_threads: config.io_threads as u32,
+        trust: config.trust.clone(),
         pool_bytes: loaded.agent_pool_bytes(ranks.len()),
         ranks,
         job_ranks,
         hash: config.hash,
         page_bytes: config.page.0 as u32,
         block_bytes: match config.pipeline {
-            Pipeline::Gpu => config.page.0.max(standfast_gpu::broker::BLOCK_BYTES as u64) as u32,
+            Pipeline::Gpu => config.page.0.max(standfast_gpu::gpu_queue::BLOCK_BYTES as u64) as u32,
             _ => config.block.0 as u32,
         },
         threads: config.threads() as u32,
@@ -137,6 +142,7 @@ fn begin(
             nice: config.drain_nice,
             ionice: config.drain_ionice.to_string(),
             cpus: config.drain_cpus.to_string(),
+            key: config.global_key.as_ref().map(KeySource::absolute),
         },
     };
     Ok((Link::begin(&place, begin, lock, member)?, token))

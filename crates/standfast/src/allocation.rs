@@ -10,7 +10,7 @@
 use standfast_capture::Memory;
 use standfast_format::Version;
 
-use crate::error::{Error, Result};
+use crate::error::{Cause, Result};
 use crate::job::{Core, Job};
 
 impl Job {
@@ -19,6 +19,7 @@ impl Job {
     ///
     /// Whoever uses the address leaves the memory alone while [`Job::checkpoint`] and
     /// [`Job::restart`] run, as described for [`Job::protect`].
+    #[doc(hidden)]
     pub fn alloc_memory(
         &self,
         name: &str,
@@ -31,6 +32,7 @@ impl Job {
 
     /// Gives an allocation another length: what fits is kept, what is new is zero. The address
     /// changes; the old one is no longer valid.
+    #[doc(hidden)]
     pub fn resize_memory(&self, name: &str, bytes: usize) -> Result<*mut u8> {
         let mut core = self.core();
         core.wait_taken();
@@ -53,6 +55,7 @@ impl Job {
     }
 
     /// Frees an allocation, and ends its protection.
+    #[doc(hidden)]
     pub fn free_memory(&self, name: &str) -> Result<()> {
         let mut core = self.core();
         let at = core.find_allocation(name)?;
@@ -65,6 +68,7 @@ impl Job {
     }
 
     /// Address and length of an allocation.
+    #[doc(hidden)]
     pub fn memory(&self, name: &str) -> Result<(*mut u8, usize)> {
         let core = self.core();
         let (_, memory, _) = &core.allocations[core.find_allocation(name)?];
@@ -75,12 +79,13 @@ impl Job {
     /// protected yet, so that a restart can fill it. Returns their names.
     ///
     /// Allocations of a region with another length than in the checkpoint are given that length.
+    #[doc(hidden)]
     pub fn recreate(&self, version: Option<Version>) -> Result<Vec<String>> {
         let version = match version {
             Some(version) => version,
             None => {
                 let newest = self.list().first().map(|manifest| manifest.version);
-                newest.ok_or_else(|| Error::NoCheckpoint { job: self.header.job.clone() })?
+                newest.ok_or_else(|| Cause::NoCheckpoint { job: self.header.job.clone() })?
             }
         };
         let image = self.image(version)?;

@@ -5,12 +5,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use standfast_capture::{Device, DeviceError, DeviceFill, DeviceRegion, DeviceResult};
-use standfast_format::RegionImage;
+use standfast_capture::{Device, DeviceFill, DeviceResult};
 use standfast_gpu::memory::{Settings, open, pointer_device};
-use standfast_restart::{MemorySink, Sink};
+use standfast_take::lock_device;
 
-use crate::checkpoint::device::lock_device;
 use crate::error::Result;
 use crate::job::{Core, Job};
 
@@ -29,7 +27,7 @@ impl Job {
     ///
     /// # Safety
     /// Until [`Job::unprotect`] the memory must stay allocated. While [`Job::checkpoint`],
-    /// [`Job::restart`] or [`Job::recover`] runs, nothing may be queued on the device that writes to
+    /// [`Job::restart`] or [`Job::read_region`] runs, nothing may be queued on the device that writes to
     /// it.
     pub unsafe fn protect_device(&self, name: &str, at: u64, bytes: usize, elem: u8) -> Result<()> {
         let ordinal = pointer_device(at)?;
@@ -42,6 +40,7 @@ impl Job {
     }
 
     /// How devices are to follow the regions of this job.
+    #[doc(hidden)]
     pub fn device_settings(&self) -> Settings {
         let config = &self.config().config;
         Settings {
@@ -59,6 +58,7 @@ impl Job {
     ///
     /// # Safety
     /// As [`Job::protect_device`].
+    #[doc(hidden)]
     pub unsafe fn protect_on(
         &self,
         device: impl FnOnce(Settings) -> Box<dyn Device>,
@@ -90,77 +90,8 @@ impl Core {
         Ok(())
     }
 
-    /// Whether a region lies on a device.
-    pub(crate) fn has_device_regions(&self) -> bool {
-        self.regions.iter().any(|region| region.device().is_some())
-    }
-}
-
-/// Puts regions back, wherever they lie.
-pub(crate) struct RegionSink<'a> {
-    memory: MemorySink<'a>,
-    filling: Option<Box<dyn DeviceFill>>,
-    /// By region of the image: the region on the device, and its length.
-    there: Vec<Option<(DeviceRegion, u64)>>,
-}
-
-impl<'a> RegionSink<'a> {
-    /// `memory` takes what lies in memory of the process.
-    pub(crate) fn new(
-        memory: MemorySink<'a>,
-        core: &Core,
-        regions: &[RegionImage],
-    ) -> Result<Self> {
-        let there = regions.iter().map(|region| {
-            let own = core.regions.get(&region.name)?;
-            Some((own.device()?, own.bytes() as u64))
-        });
-        let there: Vec<_> = there.collect();
-        let device = core.device.as_ref().filter(|_| there.iter().any(Option::is_some));
-        let filling = device.map(|device| lock_device(device).fill()).transpose()?;
-        Ok(Self { memory, filling, there })
-    }
-
-    /// Waits until everything is where it belongs.
-    pub(crate) fn finish(&self) -> Result<()> {
-        Ok(self.filling.as_ref().map_or(Ok(()), |filling| filling.finish())?)
-    }
-
-    /// The device's region, and as many bytes as lie in it.
-    fn there(
-        &self,
-        region: usize,
-        offset: u64,
-        bytes: u64,
-    ) -> Option<(&dyn DeviceFill, DeviceRegion, u64)> {
-        let (region, all) = self.there[region]?;
-        let filling = self.filling.as_deref().expect("a region lies there");
-        Some((filling, region, bytes.min(all.saturating_sub(offset))))
-    }
-}
-
-impl Sink for RegionSink<'_> {
-    type Error = DeviceError;
-
-    fn pages(&self, region: usize, offset: u64, bytes: &[u8]) -> DeviceResult<()> {
-        match self.there(region, offset, bytes.len() as u64) {
-            Some((filling, region, count)) => {
-                filling.pages(region, offset, &bytes[..count as usize])
-            }
-            None => {
-                let Ok(()) = self.memory.pages(region, offset, bytes);
-                Ok(())
-            }
-        }
-    }
-
-    fn zeros(&self, region: usize, offset: u64, bytes: u64) -> DeviceResult<()> {
-        match self.there(region, offset, bytes) {
-            Some((filling, region, count)) => filling.zeros(region, offset, count),
-            None => {
-                let Ok(()) = self.memory.zeros(region, offset, bytes);
-                Ok(())
-            }
-        }
+    /// Begins to fill the regions that lie on a device, where there is one.
+    pub(crate) fn fill_device(&self) -> DeviceResult<Option<Box<dyn DeviceFill>>> {
+        self.device.as_ref().map(|device| lock_device(device).fill()).transpose()
     }
 }

@@ -2,20 +2,21 @@
 //!
 //! Data: setting `global` -> the first rank looks -> all are told.
 //!
-//! Looking is bounded by the client's patience. Where a nearer level has checkpoints, global storage
-//! that does not answer is a remark; where none has, it is an error: beginning anew because a
-//! network was down would throw away what was reached.
+//! Looking is bounded by the client's patience. Global storage that does not answer may have a newer
+//! checkpoint than the nodes, of a run elsewhere, so that is an error: going back because a network
+//! was down would throw away what was reached. Who names a version does not mind; then it is a remark.
 
 use std::sync::Arc;
 
 use standfast_checkpoint::Holdings;
 use standfast_comm::{Collective, Step};
-use standfast_format::{Kind, Manifest, StoreHeader, Version};
-use standfast_restart::{Inventory, read_header};
+use standfast_format::{History, Kind, Manifest, StoreHeader, Version};
+use standfast_restart::{Damaged, Inventory, read_header};
 use standfast_store::{Lock, LockGuard, Store};
 
 use crate::config::Config;
-use crate::error::{Error, Phase, Result, Stop};
+use crate::error::{Cause, Error, Phase, Result, Stop};
+use crate::history;
 use crate::location;
 
 /// What global storage offers.
@@ -23,8 +24,10 @@ use crate::location;
 pub(crate) struct Offer {
     /// Newest first.
     pub(crate) checkpoints: Vec<Manifest>,
-    /// Manifests there that cannot be read, with the reason.
-    pub(crate) damaged: Vec<(String, String)>,
+    /// Manifests there that cannot be read.
+    pub(crate) damaged: Vec<Damaged>,
+    /// What it says of the job's starts.
+    pub(crate) history: Option<History>,
     /// Why nobody knows what there is.
     pub(crate) unknown: Option<String>,
 }
@@ -63,34 +66,40 @@ pub(crate) fn header(config: &Config) -> Result<Option<StoreHeader>> {
     }
 }
 
-/// Asks global storage, if there is one. `alone`: no nearer level has anything.
+/// Asks global storage, if there is one. `must`: whether it must answer.
 pub(crate) fn ask(
     team: &Collective,
     config: &Config,
     header: &StoreHeader,
-    alone: bool,
+    must: bool,
 ) -> Phase<Offer> {
     if config.global.is_empty() {
         return Ok(Offer::default());
     }
-    let first = || look(config, header).map(|found| found.as_ref().map(Holdings::of));
+    let first = || {
+        let found = look(config, header)?;
+        Ok(found.map(|found| (Holdings::of(&found), history::of_global(config, header))))
+    };
     let told = match team.tell(Step("global"), first) {
         Ok(told) => told.into_inner(),
-        Err(Stop::Failed(why)) if !alone => {
+        Err(Stop::Failed(why)) if !must => {
             let unknown = Some(why.error().to_string());
             return Ok(Offer { unknown, ..Offer::default() });
         }
         Err(stop) => return Err(stop),
     };
-    let Some(told) = told else { return Ok(Offer::default()) };
+    let Some((told, history)) = told else { return Ok(Offer::default()) };
     let mut inventory =
         Inventory { header: header.clone(), checkpoints: Vec::new(), damaged: Vec::new() };
     told.take_in(&mut inventory);
     let damaged = inventory.damaged.into_iter();
     let damaged = damaged
-        .map(|damaged| (format!("{} in global storage", damaged.object), damaged.error.to_string()))
+        .map(|Damaged { object, error }| Damaged {
+            object: format!("{object} in global storage"),
+            error,
+        })
         .collect();
-    Ok(Offer { checkpoints: inventory.checkpoints, damaged, unknown: None })
+    Ok(Offer { checkpoints: inventory.checkpoints, damaged, history, unknown: None })
 }
 
 /// What is there; `None` if nothing ever was.
@@ -98,7 +107,7 @@ pub(crate) fn look(config: &Config, header: &StoreHeader) -> Result<Option<Inven
     let Some(store) = reach(config)? else { return Ok(None) };
     match Inventory::read(&*store) {
         Ok(inventory) if inventory.header.id == header.id => Ok(Some(inventory)),
-        Ok(_) => Err(Error::OtherJob { place: store.describe() }),
+        Ok(_) => Err(Cause::OtherJob { place: store.describe() }.into()),
         Err(standfast_restart::Unreadable::NoStore { .. }) => Ok(None),
         Err(error) => Err(unreachable(config, &error.into())),
     }
@@ -109,13 +118,14 @@ fn reach(config: &Config) -> Result<Option<Arc<dyn Store>>> {
 }
 
 fn unreachable(config: &Config, error: &Error) -> Error {
-    Error::Global { place: config.global.clone(), kind: error.kind(), why: error.to_string() }
+    let (place, kind) = (config.global.clone(), error.kind());
+    Cause::Global { place, kind, why: error.to_string() }.into()
 }
 
 /// Opens global storage to read a checkpoint, which is not pruned meanwhile.
 pub(crate) fn open(config: &Config, version: Version) -> Result<(Arc<dyn Store>, LockGuard)> {
     let store = reach(config)?;
-    let store = store.ok_or_else(|| Error::Config("global: it is not set".into()))?;
+    let store = store.ok_or_else(|| Error::config("global: it is not set".into()))?;
     let lock = match store.lock(Lock::Keep(version.0)) {
         Ok(lock) => lock,
         // Who may only read there needs no leave; nor does a reader wait for a prune that asks.

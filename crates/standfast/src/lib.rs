@@ -5,7 +5,7 @@
 //! program is running again. A restart rebuilds the regions and verifies every page.
 //!
 //! ```
-//! use standfast::{Job, Kind, Level};
+//! use standfast::Job;
 //!
 //! # let dir = tempfile::tempdir().unwrap();
 //! # let store = dir.path().to_str().unwrap();
@@ -13,10 +13,9 @@
 //! let field = job.alloc::<f64>("field", 4096)?;
 //! let step = job.value::<u64>("step")?;
 //!
-//! match job.restart(None) {
-//!     Ok(restarted) => println!("goes on from checkpoint {}", restarted.version),
-//!     Err(error) if error.kind() == Kind::Missing => println!("a fresh start"),
-//!     Err(error) => return Err(error),
+//! match job.restart()? {
+//!     Some(restarted) => println!("goes on from checkpoint {}", restarted.version),
+//!     None => println!("a fresh start"),
 //! }
 //! while step.get() < 100 {
 //!     field.write().iter_mut().for_each(|value| *value += 1.0);
@@ -25,55 +24,70 @@
 //!         job.checkpoint(None)?;
 //!     }
 //! }
-//! job.close()?;
+//! job.finish()?;
 //! # Ok::<(), standfast::Error>(())
 //! ```
 //!
+//! Arrays are [`Job::alloc`], single numbers [`Job::value`], everything else that serde can write
+//! [`Job::state`], and memory that somebody else owns [`Job::protect`]. Settings are words in
+//! `standfast.toml`, the environment or [`Job::builder`].
+//!
 //! What this is not: it restores memory, not open files, sockets or the place in the code; the
 //! program starts as always and asks for its state.
+//!
+//! What may change between versions is in `docs/STABILITY.md` of the sources. What these pages do not
+//! show is for Standfast's own commands and libraries, and no promise covers it.
 
 mod agent;
 mod allocation;
-mod arrive;
-mod ask;
 mod checkpoint;
 pub mod config;
-mod demand;
 mod device;
-mod doubt;
 mod error;
-mod exchange;
 mod global;
+#[doc(hidden)]
+pub mod history;
 mod identity;
 mod interval;
 mod job;
-mod lazy;
+#[doc(hidden)]
 pub mod location;
 mod naming;
 mod pledges;
 mod point;
 mod progress;
 mod protected;
-mod read_back;
 mod report;
 mod restart;
+#[doc(hidden)]
 pub mod ring;
-mod room;
-mod sources;
+mod run_request;
+mod space;
+mod state;
 mod stores;
 mod value;
 
-pub use ask::Ask;
 pub use error::{Error, Result};
+#[cfg(feature = "simulation")]
+#[doc(hidden)]
+pub use identity::simulation;
 pub use job::{Job, JobBuilder};
 pub use progress::Progress;
 pub use protected::{Element, Protected, ReadGuard, WriteGuard};
-#[doc(hidden)]
-pub use report::human_ns;
-pub use report::{Report, human_bytes, survives};
+pub use report::Report;
 pub use restart::Restarted;
-#[doc(hidden)]
-pub use standfast_checkpoint::{FAILPOINTS, RING_FAILPOINTS};
-pub use standfast_checkpoint::{mark, prune};
-pub use standfast_format::{Image, Kind, Level, Manifest, Rank, Retry, Stats, Version};
+pub use standfast_comm::Comm;
+pub use standfast_format::{Kind, Level, Rank, Retry, Stats, Version};
+pub use state::State;
 pub use value::Value;
+/// What an [`Element`] is made of: `#[derive(FromBytes, IntoBytes, Immutable)]`.
+#[doc(no_inline)]
+pub use zerocopy;
+
+// For the commands and libraries of this project; no promise covers it.
+#[doc(hidden)]
+pub use run_request::{RunRequest, Told};
+#[doc(hidden)]
+pub use standfast_checkpoint::{mark, prune};
+#[doc(hidden)]
+pub use standfast_format::{Image, Manifest};

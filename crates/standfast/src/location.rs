@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use standfast_agent::Place;
-use standfast_store::{Options, Store};
+use standfast_store::{EncryptedStore, Options, Store};
 
 use crate::config::Config;
 use crate::error::Result;
@@ -34,7 +34,8 @@ pub fn node(config: &Config) -> String {
 
 /// How the store is to be written and read.
 pub fn options(config: &Config) -> Options {
-    Options { io: config.io, io_threads: config.io_threads, ..Options::default() }
+    let (io, io_threads, trust) = (config.io, config.io_threads, config.trust.clone());
+    Options { io, io_threads, trust, ..Options::default() }
 }
 
 /// The directory of the node's agent, where it is not the usual one. A node that has a name of its
@@ -57,11 +58,11 @@ pub fn open_global(config: &Config) -> Result<Option<Arc<dyn Store>>> {
         return Ok(None);
     }
     let global = Config { store: config.global.clone(), ..config.clone() };
-    // Who looks creates nothing: what a drain may find full or read-only keeps no job from running.
+    // Opening a store for reading never creates it: a full or read-only global store stops no job.
     if is_absent_directory(&of_job(&global)) {
         return Ok(None);
     }
-    open_job(&global).map(Some)
+    Ok(Some(EncryptedStore::wrap(open_job(&global)?, config.global_key.as_ref())?))
 }
 
 /// Whether a place is a directory that does not exist.

@@ -98,15 +98,6 @@ impl Header {
             Header::Damaged(error) => Err(Failure::of(team.rank().0, error)),
         }
     }
-
-    /// Writes the job's header where this one is not.
-    pub(crate) fn complete(&self, store: &dyn Store, header: &StoreHeader) -> Result<()> {
-        match self {
-            Header::Whole(_) => Ok(()),
-            Header::Missing => Ok(store.put_new(name::STORE, &header.encode())?),
-            Header::Damaged(_) => Ok(store.put(name::STORE, &header.encode())?),
-        }
-    }
 }
 
 /// The header that all stores have or shall have.
@@ -154,7 +145,7 @@ fn known_header(told: Vec<Option<ToldHeader>>) -> Result<(Option<StoreHeader>, O
             StoreHeader::decode(&bytes).map_err(|source| Unreadable::Object { object, source })?;
         match &known {
             Some((first, other)) if other.id != header.id => {
-                return Err(Error::Disagree(format!(
+                return Err(Error::disagree(format!(
                     "the store of rank {rank} and that of rank {first} were made by different runs; move one of them away"
                 )));
             }

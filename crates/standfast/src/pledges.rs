@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use standfast_checkpoint::publishing::{
-    Files, Happened, Published, Role, Steps, Talk, Verdict, drive,
+    Aftermath, Files, Happened, Role, Steps, Talk, Verdict, drive,
 };
 use standfast_checkpoint::{
     Described, Inventory, Order, Part, Publisher, StreamPlace, Unreadable, known_segments,
@@ -26,10 +26,10 @@ use standfast_comm::{Collective, Step};
 use standfast_format::{
     AttemptId, HashKind, Image, Kind, Pledge, PledgedPart, PledgedStream, name,
 };
-use standfast_store::Store;
+use standfast_store::{Store, prove_absent};
 
 use crate::checkpoint::ranks::Ranks;
-use crate::error::{Error, Phase, Result, Stop};
+use crate::error::{Cause, Error, Phase, Result, Stop};
 use crate::stores::Stores;
 
 /// Largest pledge that is read: the images of a node's ranks are in it.
@@ -49,12 +49,30 @@ pub(crate) fn redeem(
     };
     let mut heads = team.gather(Step("pledges"), heads)?.concat();
     // All have succeeded.
-    let own = own.ok().flatten().unwrap_or_default();
-    let Some(attempt) = complete(&heads) else { return Ok(()) };
-    heads.retain(|head| head.attempt == attempt);
-    let Pledge { version, taken_ns, sequence, ranks: job_ranks, .. } = heads[0];
-    let order = Order { version, attempt, taken_ns, sequence };
-    let own = own.into_iter().find(|pledge| pledge.attempt == attempt);
+    let mut own = own.ok().flatten().unwrap_or_default();
+    // What is void hides nothing: an attempt of which a node has removed something may be the newer one.
+    while let Some(attempt) = complete(&heads) {
+        let (one, others) = heads.into_iter().partition(|head| head.attempt == attempt);
+        heads = others;
+        let at = own.iter().position(|pledge| pledge.attempt == attempt);
+        let own = at.map(|at| own.swap_remove(at));
+        if redeem_one(team, (store, stores), (&one, own), inventory)? {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Commits an attempt that all nodes have pledged; false if it is void. `heads`: of all nodes;
+/// `own`: the pledge of this rank's store, on its leader.
+fn redeem_one(
+    team: &Collective,
+    (store, stores): (&Arc<dyn Store>, &Stores),
+    (heads, own): (&[Pledge], Option<Pledge>),
+    inventory: &mut Inventory,
+) -> Phase<bool> {
+    let Pledge { version, attempt, taken_ns, sequence, ranks: job_ranks, abandons, .. } = heads[0];
+    let order = Order { version, attempt, taken_ns, sequence, abandons };
     let publisher = Publisher {
         store: Arc::clone(store),
         job: inventory.header.id,
@@ -71,8 +89,8 @@ pub(crate) fn redeem(
     let mut steps = RedeemSteps { publisher, own, job_ranks, part, ranks, void: false };
     let redeemed = match drive(role, Ok(()), &mut steps) {
         // The opening takes it away.
-        Err(_) if steps.void => Ok(()),
-        redeemed => redeemed.map(drop),
+        Err(_) if steps.void => Ok(false),
+        redeemed => redeemed.map(|_| true),
     };
     team.agree(Step("pledges: redeemed"), redeemed)
 }
@@ -117,12 +135,14 @@ impl Steps for RedeemSteps<'_> {
     }
 
     /// What is beyond `keep` goes with the job's next checkpoint.
-    fn prune(&mut self) -> Published {
-        Published::default()
+    fn prune(&mut self) -> Aftermath {
+        Aftermath::default()
     }
 
     /// What is left of it goes with the opening.
-    fn remove(&mut self, _: Files) {}
+    fn remove(&mut self, _: Files) -> bool {
+        true
+    }
 
     fn talk(&mut self, talk: Talk<Error>) -> Happened<Error> {
         match talk {
@@ -209,9 +229,10 @@ fn durable(pledge: &Pledge) -> Part {
 
 fn has_segments(store: &dyn Store, pledge: &Pledge) -> Result<()> {
     for segment in &pledge.segments {
-        let object = store.open(&name::segment(segment.id))?;
+        let name = name::segment(segment.id);
+        let object = store.open(&name).map_err(|error| prove_absent(store, &name, error))?;
         if object.bytes() != segment.file_bytes {
-            return Err(Error::Unsealed { segment: segment.id });
+            return Err(Cause::Unsealed { segment: segment.id }.into());
         }
     }
     Ok(())
@@ -223,43 +244,4 @@ fn is_void(error: &Error) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use standfast_format::{JobId, Rank, Stats, Version, Writes};
-
-    use super::*;
-
-    fn pledge(attempt: u8, sequence: u64, ranks: u32, of: &[u32]) -> Pledge {
-        let part = |rank: &u32| PledgedPart {
-            rank: Rank(*rank),
-            image: vec![],
-            streams: vec![],
-            stats: Stats::default(),
-            writes: Writes::of(Rank(*rank)),
-        };
-        Pledge {
-            job: JobId([0; 16]),
-            version: Version(sequence),
-            attempt: AttemptId([attempt; 8]),
-            sequence,
-            taken_ns: 0,
-            ranks,
-            node: String::new(),
-            segments: vec![],
-            streams: vec![],
-            parts: of.iter().map(part).collect(),
-        }
-    }
-
-    #[test]
-    fn an_attempt_counts_when_every_rank_is_in_it() {
-        let older = [pledge(1, 4, 3, &[0, 1]), pledge(1, 4, 3, &[2])];
-        let newer = pledge(2, 5, 3, &[0, 1]);
-        assert_eq!(complete(&older), Some(AttemptId([1; 8])));
-        let all = [older[0].clone(), newer.clone(), older[1].clone()];
-        assert_eq!(complete(&all), Some(AttemptId([1; 8])), "the newer one lacks a rank");
-        let all = [older.to_vec(), vec![newer, pledge(2, 5, 3, &[2])]].concat();
-        assert_eq!(complete(&all), Some(AttemptId([2; 8])));
-        assert_eq!(complete(&older[..1]), None);
-        assert_eq!(complete(&[]), None);
-    }
-}
+mod tests;

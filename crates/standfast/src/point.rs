@@ -3,7 +3,7 @@
 //! ```text
 //! clock  -> `interval` (first rank) -+
 //! signal -> `signal` (any rank)     -+-> all ranks agree -> checkpoint, or none
-//! file   -> `ask` (any rank)        -+
+//! file   -> `run_request` (any rank)        -+
 //! ```
 //! Why ranks agree at every point: a rank cannot know whether another one was asked, and a
 //! checkpoint that only some of them take would never end. It is one reduction of three bytes.
@@ -15,9 +15,9 @@
 use standfast_comm::Step;
 use standfast_format::Version;
 
-use crate::ask::Asked;
 use crate::error::Result;
 use crate::job::Job;
+use crate::run_request::RequestWatch;
 
 impl Job {
     /// Whether a checkpoint is due by the setting `interval`, or asked for by the
@@ -53,10 +53,10 @@ impl Job {
         if core.team.size() > 1 {
             self.can_talk()?;
             let due = !core.team.is_first() || self.is_due();
-            let own = [due, !self.is_asked(), core.can_settle()];
+            let own = [due, !self.is_asked(), core.can_step()];
             let [due, unasked, ready] = *core.team.all_hold(Step("point"), own)?;
             if ready {
-                core.settle();
+                core.step();
             }
             let wanted = due || !unasked;
             return if wanted { self.take(&mut core, None).map(Some) } else { Ok(None) };
@@ -81,7 +81,7 @@ impl Job {
 
     /// Whether a signal or a supervisor waits for its checkpoint.
     fn is_asked(&self) -> bool {
-        self.requests.as_ref().is_some_and(|requests| requests.is_pending())
-            || self.asked.as_ref().is_some_and(Asked::is_pending)
+        self.asked.signal.as_ref().is_some_and(|requests| requests.is_pending())
+            || self.asked.run.as_ref().is_some_and(RequestWatch::is_pending)
     }
 }

@@ -12,7 +12,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, OnceLock};
 
 use standfast_format::{Level, Version};
 
-use crate::error::{Error, Result};
+use crate::error::{Cause, Error, Result};
 
 const REMEMBERED: usize = 64;
 
@@ -83,7 +83,7 @@ impl Board {
     pub(crate) fn untold(&self) -> Option<Error> {
         self.lock().iter_mut().find_map(|entry| match &entry.progress {
             Progress::Failed(error) if !std::mem::replace(&mut entry.told, true) => {
-                Some(Error::Earlier { version: entry.version, source: Box::new(error.clone()) })
+                Some(Error::earlier(entry.version, error))
             }
             _ => None,
         })
@@ -94,7 +94,7 @@ impl Board {
         let mut entries = self.lock();
         loop {
             let entry = entries.iter_mut().find(|entry| entry.version == version);
-            let entry = entry.ok_or(Error::UnknownVersion { version })?;
+            let entry = entry.ok_or(Cause::UnknownVersion { version })?;
             match &entry.progress {
                 Progress::Failed(error) => {
                     entry.told = true;
@@ -104,7 +104,7 @@ impl Board {
                     return Ok(());
                 }
                 Progress::Done(reached) => {
-                    return Err(Error::Unreachable { version, reached: *reached, wanted });
+                    return Err(Cause::Unreachable { version, reached: *reached, wanted }.into());
                 }
                 Progress::Reached(_) => {}
             }
@@ -131,45 +131,4 @@ impl Board {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::sync::Arc;
-
-    #[test]
-    fn waiting_ends_with_the_level_the_failure_or_the_end() {
-        let board = Arc::new(Board::default());
-        board.set(Version(1), Progress::Reached(Level::Memory));
-        board.wait(Version(1), Level::Memory).unwrap();
-        let waiter = std::thread::spawn({
-            let board = Arc::clone(&board);
-            move || board.wait(Version(1), Level::Local)
-        });
-        board.set(Version(1), Progress::Done(Level::Local));
-        waiter.join().unwrap().unwrap();
-        let beyond = board.wait(Version(1), Level::Global).unwrap_err();
-        assert!(matches!(beyond, Error::Unreachable { .. }));
-        board.set(Version(2), Progress::Failed(Error::VersionZero));
-        assert!(matches!(board.wait(Version(2), Level::Local), Err(Error::VersionZero)));
-        assert!(matches!(board.wait(Version(3), Level::Local), Err(Error::UnknownVersion { .. })));
-    }
-
-    #[test]
-    fn a_failure_is_told_once() {
-        let board = Board::default();
-        board.set(Version(1), Progress::Failed(Error::VersionZero));
-        board.set(Version(2), Progress::Failed(Error::VersionZero));
-        assert!(board.wait(Version(2), Level::Local).is_err());
-        assert!(matches!(board.untold(), Some(Error::Earlier { version: Version(1), .. })));
-        assert!(board.untold().is_none());
-    }
-
-    #[test]
-    fn memory_of_old_checkpoints_is_bounded() {
-        let board = Board::default();
-        for version in 1..=1000 {
-            board.set(Version(version), Progress::Done(Level::Local));
-        }
-        assert_eq!(board.lock().len(), REMEMBERED);
-        assert!(board.get(Version(1000)).is_some());
-    }
-}
+mod tests;

@@ -2,10 +2,11 @@
 
 use std::fmt;
 
-use standfast_format::{Level, Manifest, Stats, Version};
+use standfast_format::{Level, Manifest, Stats, Version, human_bytes, human_ns};
 
 /// What a checkpoint did.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Report {
     /// Which checkpoint.
     pub version: Version,
@@ -17,12 +18,15 @@ pub struct Report {
     pub stats: Stats,
     /// Size of a page.
     pub page_bytes: u32,
+    /// How long writers of this rank were held up after the call; `None`: nobody knows any more.
+    pub slowed_ns: Option<u64>,
     /// What else its reader should know.
     pub notes: Vec<String>,
 }
 
 impl Report {
     /// The report kept in a manifest.
+    #[doc(hidden)]
     pub fn of(manifest: &Manifest, page_bytes: u32) -> Self {
         Self {
             version: manifest.version,
@@ -30,6 +34,7 @@ impl Report {
             ranks: manifest.ranks,
             stats: manifest.stats,
             page_bytes,
+            slowed_ns: None,
             notes: Vec::new(),
         }
     }
@@ -47,43 +52,6 @@ impl Report {
     /// Bytes of those that are not page contents.
     pub fn metadata_bytes(&self) -> u64 {
         self.stored_bytes().saturating_sub(self.stats.compressed_bytes)
-    }
-}
-
-/// What a checkpoint at this level survives, in words.
-pub fn survives(level: Level) -> &'static str {
-    match level {
-        Level::Memory => "nothing yet: it is being written",
-        Level::Local => {
-            "the death of the program and a reboot of the node; not the loss of its disk"
-        }
-        Level::Ring => "the loss of nodes, as far as their shards reach",
-        Level::Global => "the loss of the machine",
-    }
-}
-
-/// Bytes with the unit that fits them.
-pub fn human_bytes(bytes: u64) -> String {
-    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
-    let mut value = bytes as f64;
-    let mut unit = 0;
-    while value >= 1024.0 && unit + 1 < UNITS.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    match unit {
-        0 => format!("{bytes} B"),
-        _ => format!("{value:.2} {}", UNITS[unit]),
-    }
-}
-
-/// A time with the unit that fits it.
-pub fn human_ns(ns: u64) -> String {
-    match ns {
-        0..=9_999 => format!("{ns} ns"),
-        10_000..=9_999_999 => format!("{:.2} ms", ns as f64 / 1e6),
-        10_000_000..=9_999_999_999 => format!("{:.0} ms", ns as f64 / 1e6),
-        _ => format!("{:.1} s", ns as f64 / 1e9),
     }
 }
 
@@ -122,7 +90,11 @@ impl fmt::Display for Report {
             human_ns(stats.blocked_ns),
             human_ns(stats.total_ns)
         )?;
-        write!(f, "  {:<11}{:>12}  survives {}", "level", self.level, survives(self.level))?;
+        if let Some(slowed_ns) = self.slowed_ns {
+            let [stopped, slowed] = [stats.blocked_ns, slowed_ns].map(human_ns);
+            writeln!(f, "  {:<11}{stopped:>12}  stopped, {slowed} slowed", "cost")?;
+        }
+        write!(f, "  {:<11}{:>12}  survives {}", "level", self.level, self.level.survives())?;
         self.notes.iter().try_for_each(|note| write!(f, "\n  note: {note}"))
     }
 }
@@ -136,33 +108,4 @@ fn ratio(before: u64, after: u64) -> f64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_empty_checkpoint_has_a_report_without_nonsense() {
-        let report = Report {
-            version: Version(1),
-            level: Level::Local,
-            ranks: 1,
-            stats: Stats::default(),
-            page_bytes: 4096,
-            notes: Vec::new(),
-        };
-        let text = report.to_string();
-        assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
-        assert_eq!(text.lines().count(), 9);
-        let many = Report { ranks: 3, ..report };
-        let text = many.to_string();
-        assert!(!text.contains("NaN") && text.contains("remote"), "{text}");
-        assert_eq!(text.lines().count(), 12);
-    }
-
-    #[test]
-    fn sizes_and_times_are_readable() {
-        assert_eq!(human_bytes(17), "17 B");
-        assert_eq!(human_bytes(3 << 29), "1.50 GiB");
-        assert_eq!(human_ns(1_234_567), "1.23 ms");
-        assert_eq!(human_ns(12_300_000_000), "12.3 s");
-    }
-}
+mod tests;

@@ -22,7 +22,7 @@ impl Job {
     /// step.set(7);
     /// job.checkpoint(None)?;
     /// step.set(8);
-    /// job.restart(None)?;
+    /// job.restart()?;
     /// assert_eq!(step.get(), 7);
     /// # Ok::<(), standfast::Error>(())
     /// ```

@@ -104,7 +104,7 @@ fn life(job: &Job, rank: usize, first: u64, steps: u64) {
     let kept: Vec<u64> = job.list().iter().map(|manifest| manifest.version.0).collect();
     assert_eq!(kept[0], first + steps - 1);
     for step in kept {
-        job.restart(Some(Version(step))).unwrap();
+        job.restart_from(Version(step)).unwrap();
         assert!(is_at(&memory, rank, step), "rank {rank}, checkpoint {step}");
         assert!(small.read().iter().all(|byte| *byte == step as u8));
     }
@@ -206,7 +206,7 @@ fn an_agent_that_ends_costs_nothing_and_ranks_go_on() {
         assert!(notes[0].contains("/no/such/command"), "it looks for another: {notes:?}");
         assert!(job.report(Version(6)).unwrap().notes.is_empty(), "told once");
         for step in 1..=6 {
-            job.restart(Some(Version(step))).unwrap();
+            job.restart_from(Version(step)).unwrap();
             assert!(is_at(&memory, rank, step), "rank {rank}, checkpoint {step}");
         }
     });
@@ -253,7 +253,7 @@ fn a_dropped_job_is_finished_before_the_next_one_begins() {
         let job = Job::open_loaded(world.settings(&[("keep", "all"), ("capture", "cow")])).unwrap();
         let memory = job.alloc::<u64>("memory", WORDS).unwrap();
         if step > 1 {
-            assert_eq!(job.restart(None).unwrap().version, Version(step - 1));
+            assert_eq!(job.restart().unwrap().unwrap().version, Version(step - 1));
             assert!(is_at(&memory, 0, step - 1));
         }
         fill(&memory, 0, step);

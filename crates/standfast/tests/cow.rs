@@ -1,6 +1,7 @@
 //! Checkpoints that do not stop the program: each is the state at its call, whatever is written
 //! while it is taken in.
 
+use std::os::unix::fs::MetadataExt;
 use std::sync::RwLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -8,12 +9,21 @@ use standfast::{Job, Level, Version};
 
 const WORDS: usize = 4 << 20;
 
-fn open(dir: &std::path::Path, settings: &[(&str, &str)]) -> Job {
+type Settings<'a> = &'a [(&'a str, &'a str)];
+
+/// Ways to capture without stopping the program: with little memory for copies, and with enough.
+const WAYS: [Settings<'_>; 3] = [
+    &[("capture", "cow"), ("memory", "5MiB")],
+    &[("capture", "staged"), ("memory", "100MiB")],
+    &[("capture", "auto"), ("memory", "100MiB")],
+];
+
+fn open(dir: &std::path::Path, settings: Settings<'_>) -> Job {
     let mut all = vec![
         ("store", dir.to_str().unwrap()),
         ("job", "test"),
         ("capture", "cow"),
-        ("lab.cow_pool", "1MiB"),
+        ("memory", "5MiB"),
         ("lab.pool", "4MiB"),
     ];
     all.extend_from_slice(settings);
@@ -80,14 +90,15 @@ fn scribbled(job: &Job, memory: &[AtomicU64], area: usize, rounds: usize) -> Vec
 #[test]
 fn every_checkpoint_is_the_state_at_its_call() {
     // Much of it changes; a little of it changes, so that tracking takes over; nothing is tracked.
-    let cases: [(usize, &[(&str, &str)]); 4] = [
+    let cases: [(usize, Settings<'_>); 4] = [
         (WORDS, &[]),
         (20 * 512, &[]),
         (WORDS, &[("lab.track", "hash"), ("lab.page", "16KiB")]),
         (WORDS / 64, &[("lab.mode", "incremental"), ("lab.track", "uffd")]),
     ];
-    for (area, settings) in cases {
+    for (way, (area, settings)) in WAYS.iter().flat_map(|way| cases.map(|case| (*way, case))) {
         let dir = tempfile::tempdir().unwrap();
+        let settings = &[way, settings].concat()[..];
         let job = open(dir.path(), settings);
         let (memory, small) = (words(WORDS), words(100));
         protect(&job, "memory", &memory);
@@ -98,10 +109,11 @@ fn every_checkpoint_is_the_state_at_its_call() {
         let target = words(WORDS);
         protect(&job, "memory", &target);
         for (at, state) in states.iter().enumerate() {
-            job.restart(Some(Version(at as u64 + 1))).unwrap();
+            job.restart_from(Version(at as u64 + 1)).unwrap();
             assert!(copy_of(&target) == *state, "{settings:?}, checkpoint {}", at + 1);
         }
         println!("{settings:?}: {stopped} of 5 stopped the program");
+        assert!(way[0].1 == "cow" || stopped == 0, "memory has room for all of it");
         job.unprotect("memory").unwrap();
         job.unprotect("small").unwrap();
         job.close().unwrap();
@@ -110,8 +122,14 @@ fn every_checkpoint_is_the_state_at_its_call() {
 
 #[test]
 fn tracking_starts_behind_a_snapshot_and_few_pages_are_stored() {
+    for way in WAYS {
+        few_pages_are_stored(way);
+    }
+}
+
+fn few_pages_are_stored(way: Settings<'_>) {
     let dir = tempfile::tempdir().unwrap();
-    let job = open(dir.path(), &[("codec", "none")]);
+    let job = open(dir.path(), &[way, &[("codec", "none")]].concat());
     let memory = words(WORDS);
     protect(&job, "memory", &memory);
     for round in 0..4u64 {
@@ -121,7 +139,7 @@ fn tracking_starts_behind_a_snapshot_and_few_pages_are_stored() {
         job.wait(version, Level::Local).unwrap();
         let stats = job.report(version).unwrap().stats;
         let expected = if round == 0 { WORDS as u64 / 512 } else { 2 };
-        assert!(stats.new_pages <= expected, "round {round}: {stats:?}");
+        assert!(stats.new_pages <= expected, "{way:?}, round {round}: {stats:?}");
     }
     job.unprotect("memory").unwrap();
     job.close().unwrap();
@@ -129,8 +147,12 @@ fn tracking_starts_behind_a_snapshot_and_few_pages_are_stored() {
 
 #[test]
 fn memory_may_go_as_soon_as_it_is_unprotected() {
+    WAYS.into_iter().for_each(memory_may_go);
+}
+
+fn memory_may_go(way: Settings<'_>) {
     let dir = tempfile::tempdir().unwrap();
-    let job = open(dir.path(), &[]);
+    let job = open(dir.path(), way);
     let array = job.alloc::<u64>("array", WORDS).unwrap();
     let kept = job.alloc::<u64>("kept", 1000).unwrap();
     array.write().fill(7);
@@ -140,9 +162,87 @@ fn memory_may_go_as_soon_as_it_is_unprotected() {
     drop(array);
     job.wait(version, Level::Local).unwrap();
     let array = job.alloc::<u64>("array", WORDS).unwrap();
-    job.restart(Some(version)).unwrap();
+    job.restart_from(version).unwrap();
     assert!(array.read().iter().all(|word| *word == 7));
     assert!(kept.read().iter().all(|word| *word == 8));
+}
+
+#[test]
+fn what_does_not_fit_is_captured_with_the_program_stopped_and_that_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let job = open(dir.path(), &[("capture", "staged")]);
+    let memory = words(WORDS);
+    protect(&job, "memory", &memory);
+    let state = copy_of(&memory);
+    let first = job.checkpoint(None).unwrap();
+    memory.iter().for_each(|word| word.store(1, Ordering::Relaxed));
+    job.wait(first, Level::Local).unwrap();
+    let notes = job.report(first).unwrap().notes;
+    let told = notes.iter().any(|note| note.contains("memory has room for copies of 1 MiB"));
+    assert!(noted(&job, first) && told, "{notes:?}");
+    job.restart_from(first).unwrap();
+    assert!(copy_of(&memory) == state);
+    // Little fits.
+    memory[5].store(7, Ordering::Relaxed);
+    let (second, third) = (job.checkpoint(None).unwrap(), job.checkpoint(None).unwrap());
+    memory[5].store(8, Ordering::Relaxed);
+    job.wait(third, Level::Local).unwrap();
+    if job.tracker() == "uffd" {
+        assert!(!noted(&job, third), "{:?}", job.report(second).unwrap().notes);
+    }
+    job.restart_from(third).unwrap();
+    assert_eq!(memory[5].load(Ordering::Relaxed), 7);
+    job.unprotect("memory").unwrap();
+}
+
+/// Set where this program is the one that runs as an ordinary user.
+const ORDINARY: &str = "STANDFAST_TEST_ORDINARY";
+
+#[test]
+fn an_ordinary_user_is_staged() {
+    let dir = tempfile::tempdir().unwrap();
+    let job = open(dir.path(), WAYS[2]);
+    let memory = words(WORDS);
+    protect(&job, "memory", &memory);
+    for round in 1..=3u64 {
+        memory.iter().for_each(|word| word.store(round, Ordering::Relaxed));
+        let version = job.checkpoint(None).unwrap();
+        memory.iter().for_each(|word| word.store(100, Ordering::Relaxed));
+        job.wait(version, Level::Local).unwrap();
+        assert!(!noted(&job, version));
+        if std::env::var_os(ORDINARY).is_some() {
+            assert_eq!(job.report(version).unwrap().slowed_ns, Some(0), "nobody is held up");
+        }
+    }
+    for round in 1..=3u64 {
+        job.restart_from(Version(round)).unwrap();
+        assert!(memory.iter().all(|word| word.load(Ordering::Relaxed) == round));
+    }
+    job.unprotect("memory").unwrap();
+    drop(job);
+    let is_root = std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
+    if is_root && std::env::var_os(ORDINARY).is_none() {
+        as_ordinary_user("an_ordinary_user_is_staged");
+    }
+}
+
+/// Runs a test of this program again, in a directory of that user.
+fn as_ordinary_user(test: &str) {
+    let dir = tempfile::tempdir().unwrap();
+    std::os::unix::fs::chown(dir.path(), Some(65534), Some(65534)).unwrap();
+    let program = dir.path().join("program");
+    std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    let run = std::process::Command::new("setpriv")
+        .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
+        .arg(&program)
+        .args(["--exact", test])
+        .env(ORDINARY, "1")
+        .env("TMPDIR", dir.path())
+        .current_dir(dir.path())
+        .output()
+        .unwrap();
+    let out = String::from_utf8_lossy(&run.stdout);
+    assert!(run.status.success() && out.contains("1 passed"), "{out}");
 }
 
 #[test]
@@ -168,7 +268,7 @@ fn shared_memory_is_captured_with_the_program_stopped_and_that_is_told() {
         assert!(noted(&job, version));
     }
     for round in 1..=3 {
-        job.restart(Some(Version(round))).unwrap();
+        job.restart_from(Version(round)).unwrap();
         assert_eq!(memory[77].load(Ordering::Relaxed), round);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use standfast::config::Loaded;
-use standfast::{Error, Job, Kind, Level, Version};
+use standfast::{Job, Kind, Level, Rank, Version};
 use standfast_comm::{Comm, Concurrency, Result, Tag, run_threads};
 use standfast_store::{MemoryStore, Store};
 use standfast_testkit::{Fault, FaultyStore, Op};
@@ -16,8 +16,8 @@ const PAGE_WORDS: usize = 512;
 type Settings = [(&'static str, &'static str)];
 
 fn loaded(settings: &Settings) -> Loaded {
-    let base =
-        [("job", "ranks"), ("capture", "cow"), ("lab.cow_pool", "1MiB"), ("lab.pool", "4MiB")];
+    let base = [("job", "ranks"), ("capture", "cow"), ("memory", "10MiB"), ("lab.pool", "2MiB")];
+    // Memory is for all ranks of the node.
     let own = |(name, text): (&str, &str)| (name.to_owned(), text.to_owned());
     let all =
         standfast_testkit::last_of_each(base.into_iter().chain(settings.iter().copied()).map(own));
@@ -92,12 +92,15 @@ fn scribbled(job: &Job, field: &Field, area: usize, rounds: usize) -> Vec<Vec<u6
 #[test]
 fn every_checkpoint_is_the_state_of_all_ranks_at_the_call() {
     // All memory changes; a little does, so that tracking takes over; every way of sharing.
-    let cases: [(usize, usize, &Settings); 5] = [
+    let cases: [(usize, usize, &Settings); 8] = [
         (2, WORDS, &[]),
         (3, 20 * PAGE_WORDS, &[]),
         (2, WORDS, &[("lab.strategy", "topk"), ("lab.mode", "collective"), ("lab.track", "hash")]),
         (3, WORDS / 8, &[("lab.page", "16KiB")]),
         (2, WORDS / 8, &[("lab.mode", "local")]),
+        (3, WORDS, &[("capture", "staged"), ("memory", "300MiB")]),
+        (2, WORDS / 8, &[("capture", "auto"), ("memory", "300MiB"), ("lab.strategy", "topk")]),
+        (2, 20 * PAGE_WORDS, &[("capture", "staged"), ("memory", "300MiB"), ("lab.page", "16KiB")]),
     ];
     for (size, area, settings) in cases {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
@@ -112,7 +115,7 @@ fn every_checkpoint_is_the_state_of_all_ranks_at_the_call() {
                 assert!(!stops(&job, Version(version)), "{settings:?} {version}: {notes:?}");
             }
             for (at, state) in states.iter().enumerate() {
-                job.restart(Some(Version(at as u64 + 1))).unwrap();
+                job.restart_from(Version(at as u64 + 1)).unwrap();
                 assert!(field.copy() == *state, "{settings:?}, checkpoint {}", at + 1);
             }
             job.unprotect("field").unwrap();
@@ -125,7 +128,7 @@ fn every_checkpoint_is_the_state_of_all_ranks_at_the_call() {
 fn pages_are_stored_once_for_all_ranks() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let new_pages = run_threads(3, |comm| {
-        let settings = loaded(&[("lab.cow_pool", "64MiB")]);
+        let settings = loaded(&[("memory", "300MiB")]);
         let job = Job::open_store_comm(settings, Arc::clone(&store), &comm).unwrap();
         let field = Field::new(comm.rank());
         field.protect(&job);
@@ -148,9 +151,15 @@ struct OneLock {
     comm: Box<dyn Comm>,
     lock: Arc<Mutex<()>>,
     concurrency: Concurrency,
+    /// Whether the thread that agrees with other ranks panics when it asks for its rank.
+    trap: Arc<AtomicBool>,
 }
 
 impl OneLock {
+    fn new(comm: impl Comm + 'static, concurrency: Concurrency) -> Self {
+        Self { comm: Box::new(comm), lock: Arc::default(), concurrency, trap: Arc::default() }
+    }
+
     fn enter(&self) -> &dyn Comm {
         drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner));
         &*self.comm
@@ -159,6 +168,9 @@ impl OneLock {
 
 impl Comm for OneLock {
     fn rank(&self) -> usize {
+        // Threads of ranks and the committer have names.
+        let agrees = std::thread::current().name().is_none();
+        assert!(!(agrees && self.trap.swap(false, Ordering::Relaxed)), "as planned");
         self.comm.rank()
     }
 
@@ -192,8 +204,11 @@ impl Comm for OneLock {
 
     fn split(&self, colour: Option<u32>, key: u32) -> Result<Option<Box<dyn Comm>>> {
         let part = self.enter().split(colour, key)?;
-        let wrap = |comm| Box::new(Self { comm, lock: Arc::clone(&self.lock), ..*self }) as _;
-        Ok(part.map(wrap))
+        let (lock, trap) = (&self.lock, &self.trap);
+        Ok(part.map(|comm| {
+            let (lock, trap) = (Arc::clone(lock), Arc::clone(trap));
+            Box::new(Self { comm, lock, concurrency: self.concurrency, trap }) as _
+        }))
     }
 }
 
@@ -202,16 +217,15 @@ fn a_writer_inside_the_message_library_holds_nobody_up_for_ever() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     run_threads(2, |comm| {
         let rank = comm.rank();
-        let lock = Arc::new(Mutex::new(()));
-        let concurrency = Concurrency::AnyThread;
-        let comm = OneLock { comm: Box::new(comm), lock: Arc::clone(&lock), concurrency };
+        let comm = OneLock::new(comm, Concurrency::AnyThread);
+        let lock = Arc::clone(&comm.lock);
         let job = Job::open_store_comm(loaded(&[]), Arc::clone(&store), &comm).unwrap();
         let field = Field::new(rank);
         field.protect(&job);
         for _ in 0..3 {
             let state = field.copy();
             let version = job.checkpoint(None).unwrap();
-            // As a message that is received into memory eight times as large as the pool.
+            // As a message that is received into memory larger than there is for copies.
             let receiving = lock.lock().unwrap();
             field.0.iter().for_each(|word| {
                 word.fetch_add(1 << 40, Ordering::Relaxed);
@@ -220,7 +234,7 @@ fn a_writer_inside_the_message_library_holds_nobody_up_for_ever() {
             job.wait(version, Level::Local).unwrap();
             assert!(!stops(&job, version));
             let now = field.copy();
-            job.restart(Some(version)).unwrap();
+            job.restart_from(version).unwrap();
             assert!(field.copy() == state, "rank {rank}, {version}");
             field.0.iter().zip(now).for_each(|(word, now)| word.store(now, Ordering::Relaxed));
         }
@@ -235,8 +249,7 @@ fn ranks_whose_threads_may_not_talk_stop_only_to_share() {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         run_threads(2, |comm| {
             let rank = comm.rank();
-            let (lock, concurrency) = (Arc::default(), Concurrency::CallerOnly);
-            let comm = OneLock { comm: Box::new(comm), lock, concurrency };
+            let comm = OneLock::new(comm, Concurrency::CallerOnly);
             let settings = loaded(&[("lab.mode", mode)]);
             let job = Job::open_store_comm(settings, Arc::clone(&store), &comm).unwrap();
             let field = Field::new(rank);
@@ -246,8 +259,50 @@ fn ranks_whose_threads_may_not_talk_stop_only_to_share() {
             field.0.iter().for_each(|word| word.store(5, Ordering::Relaxed));
             job.wait(version, Level::Local).unwrap();
             assert_eq!(stops(&job, version), stopped, "{mode}");
-            job.restart(Some(version)).unwrap();
+            job.restart_from(version).unwrap();
             assert!(field.copy() == state);
+            job.unprotect("field").unwrap();
+            job.close().unwrap();
+        });
+    }
+}
+
+#[test]
+fn ranks_whose_threads_may_not_talk_are_staged_and_taken_in_within_later_calls() {
+    for (strategy, calls) in [("exact", 0), ("exact", 4), ("topk", 4)] {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        run_threads(3, |comm| {
+            let rank = comm.rank();
+            let comm = OneLock::new(comm, Concurrency::CallerOnly);
+            let settings: &Settings =
+                &[("capture", "staged"), ("memory", "300MiB"), ("lab.strategy", strategy)];
+            let job = Job::open_store_comm(loaded(settings), Arc::clone(&store), &comm).unwrap();
+            let mut states = Vec::new();
+            for round in 1..=3u64 {
+                // Memory is gone when it is taken in.
+                let field = Field::new(rank);
+                field.0[round as usize * 600].store(round, Ordering::Relaxed);
+                field.protect(&job);
+                states.push(field.copy());
+                let version = job.checkpoint(None).unwrap();
+                assert!(!matches!(job.poll(version).unwrap(), standfast::Progress::Done(_)));
+                job.unprotect("field").unwrap();
+                drop(field);
+                for _ in 0..calls {
+                    assert_eq!(job.point().unwrap(), None);
+                    std::thread::sleep(std::time::Duration::from_millis(5));
+                }
+                if round != 2 {
+                    job.wait(version, Level::Local).unwrap();
+                    assert!(!stops(&job, version));
+                }
+            }
+            let field = Field::new(rank);
+            field.protect(&job);
+            for (version, state) in (1..).zip(&states) {
+                job.restart_from(Version(version)).unwrap();
+                assert!(field.copy() == *state, "{strategy}, checkpoint {version}");
+            }
             job.unprotect("field").unwrap();
             job.close().unwrap();
         });
@@ -267,7 +322,7 @@ fn a_rank_that_fails_behind_its_program_fails_the_checkpoint_of_all() {
             let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
             run_threads(3, |comm| {
                 let rank = comm.rank();
-                let comm = OneLock { comm: Box::new(comm), lock: Arc::default(), concurrency };
+                let comm = OneLock::new(comm, concurrency);
                 let faults = FaultyStore::new(Arc::clone(&store));
                 let settings = loaded(&[("lab.mode", mode)]);
                 let job = Job::open_store_comm(settings, Arc::new(faults.clone()), &comm).unwrap();
@@ -286,18 +341,55 @@ fn a_rank_that_fails_behind_its_program_fails_the_checkpoint_of_all() {
                 let second = job.checkpoint(None).unwrap();
                 let error = job.wait(second, Level::Local).unwrap_err();
                 assert_eq!(error.kind(), Kind::Full, "{op:?} {nth}: {error}");
-                let heard = matches!(&error, Error::OtherRank { rank, .. } if rank.0 == 1);
+                let heard = error.rank() == Some(Rank(1));
                 assert_eq!(heard, rank != 1, "{error}");
                 faults.reset();
-                job.restart(None).unwrap();
+                job.restart().unwrap().unwrap();
                 assert!(field.copy() == state, "the previous one is good");
                 let third = job.checkpoint(None).unwrap();
                 job.wait(third, Level::Local).unwrap();
-                job.restart(Some(third)).unwrap();
+                job.restart_from(third).unwrap();
                 assert!(field.copy() == state);
                 job.unprotect("field").unwrap();
                 job.close().unwrap();
             });
         }
+    }
+}
+
+#[test]
+fn a_panic_while_the_ranks_agree_fails_the_checkpoint_of_all() {
+    for strategy in ["exact", "topk"] {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        run_threads(3, |comm| {
+            let rank = comm.rank();
+            let comm = OneLock::new(comm, Concurrency::AnyThread);
+            let settings: &Settings = match strategy {
+                "exact" => &[],
+                _ => &[("lab.strategy", "topk"), ("lab.mode", "collective")],
+            };
+            let job = Job::open_store_comm(loaded(settings), Arc::clone(&store), &comm).unwrap();
+            let field = Field::new(rank);
+            field.protect(&job);
+            let first = job.checkpoint(None).unwrap();
+            job.wait(first, Level::Local).unwrap();
+            comm.trap.store(rank == 1, Ordering::Relaxed);
+            field.0.iter().for_each(|word| {
+                word.fetch_add(1 << 50, Ordering::Relaxed);
+            });
+            let second = job.checkpoint(None).unwrap();
+            let error = job.wait(second, Level::Local).unwrap_err();
+            assert_eq!(error.kind(), Kind::Bug, "{error}");
+            let heard = error.rank() == Some(Rank(1));
+            assert_eq!(heard, rank != 1, "{error}");
+            let state = field.copy();
+            let third = job.checkpoint(None).unwrap();
+            job.wait(third, Level::Local).unwrap();
+            field.0.iter().for_each(|word| word.store(5, Ordering::Relaxed));
+            job.restart_from(third).unwrap();
+            assert!(field.copy() == state);
+            job.unprotect("field").unwrap();
+            job.close().unwrap();
+        });
     }
 }

@@ -44,7 +44,7 @@ fn pages_touched_by_several_threads_are_what_they_were() {
         let array = job.alloc::<u64>("array", WORDS).unwrap();
         let odd = job.alloc::<u64>("odd", 1001).unwrap();
         array.write().fill(3);
-        job.restart(None).unwrap();
+        job.restart().unwrap().unwrap();
         let words = array.read();
         std::thread::scope(|scope| {
             for seed in 1..=4u64 {
@@ -68,10 +68,27 @@ fn pages_touched_by_several_threads_are_what_they_were() {
         let version = job.checkpoint(None).unwrap();
         job.wait(version, Level::Local).unwrap();
         assert_eq!(job.report(version).unwrap().stats.new_pages, 1);
-        job.restart(Some(Version(1))).unwrap();
-        job.restart(Some(version)).unwrap();
+        job.restart_from(Version(1)).unwrap();
+        job.restart_from(version).unwrap();
         assert_eq!((array.read()[5], array.read()[6]), (9, expected(6)));
     }
+}
+
+#[test]
+fn a_lazy_restart_tells_when_everything_is_verified() {
+    let dir = tempfile::tempdir().unwrap();
+    write(&open(dir.path(), &[]));
+    let job = open(dir.path(), &[]);
+    let array = job.alloc::<u64>("array", WORDS).unwrap();
+    assert!(!job.is_loading());
+    job.restart().unwrap().expect("a checkpoint");
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while job.is_loading() {
+        assert!(std::time::Instant::now() < end, "it comes to its end by itself");
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    let words = array.read();
+    assert!((0..WORDS).all(|at| words[at] == expected(at)));
 }
 
 #[test]
@@ -85,11 +102,11 @@ fn memory_of_others_is_filled_at_once() {
     write(&job);
     words.iter().for_each(|word| word.store(0, Ordering::Relaxed));
     let array = job.alloc::<u64>("array", WORDS).unwrap();
-    job.restart(None).unwrap();
+    job.restart().unwrap().unwrap();
     assert!(words.iter().zip(0..).all(|(word, at)| word.load(Ordering::Relaxed) == at));
     assert_eq!(array.read()[WORDS - 1], expected(WORDS - 1));
     // Given back while it is arriving.
-    job.restart(None).unwrap();
+    job.restart().unwrap().unwrap();
     drop(array);
     job.unprotect("words").unwrap();
 }
@@ -101,7 +118,7 @@ fn a_page_that_is_not_what_it_was_ends_the_program() {
         let job = open(std::path::Path::new(&store), &[("codec", "none")]);
         let array = job.alloc::<u64>("array", WORDS).unwrap();
         let _odd = job.alloc::<u64>("odd", 1001).unwrap();
-        job.restart(None).unwrap();
+        job.restart().unwrap().unwrap();
         println!("goes on");
         let words = array.read();
         let wrong = words.iter().enumerate().find(|(at, word)| **word != expected(*at));
@@ -127,7 +144,7 @@ fn a_page_that_is_not_what_it_was_ends_the_program() {
     let (out, err) =
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert_eq!(output.status.signal(), Some(libc::SIGBUS), "{out} {err}");
-    assert!(err.contains("cannot be brought"), "{err}");
+    assert!(err.contains("cannot be loaded"), "{err}");
     assert!(!out.contains("wrong"), "{out}");
 }
 

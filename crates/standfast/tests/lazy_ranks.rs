@@ -36,7 +36,7 @@ fn write(job: &Job, rank: usize, step: u64) -> Version {
 fn is_step(job: &Job, rank: usize, step: u64) -> bool {
     let array = job.alloc::<u64>("array", WORDS).unwrap();
     array.write().fill(3);
-    let restarted = job.restart(None).unwrap();
+    let restarted = job.restart().unwrap().unwrap();
     assert_eq!(restarted.version, Version(step));
     // From the end, as no stream does it.
     let same =
@@ -64,14 +64,14 @@ fn every_rank_reads_what_any_rank_has_stored() {
             }
             let job = open("lazy");
             let array = job.alloc::<u64>("array", WORDS).unwrap();
-            let restarted = job.restart(None).unwrap();
+            let restarted = job.restart().unwrap().unwrap();
             assert!(restarted.notes.is_empty(), "{:?}", restarted.notes);
             // The next checkpoint waits for what is under way, and knows every page.
             array.write()[200_000] = 9;
             let version = job.checkpoint(None).unwrap();
             job.wait(version, Level::Local).unwrap();
             assert_eq!(job.report(version).unwrap().stats.new_pages, size as u64);
-            job.restart(Some(Version(1))).unwrap();
+            job.restart_from(Version(1)).unwrap();
             assert_eq!(array.read()[7], expected(rank, 1, 7));
             drop(array);
             job.close().unwrap();
@@ -97,7 +97,7 @@ fn a_rank_that_cannot_read_all_of_it_makes_all_fill_their_memory() {
             }
         }
         let array = job.alloc::<u64>("array", WORDS).unwrap();
-        let restarted = job.restart(None).unwrap();
+        let restarted = job.restart().unwrap().unwrap();
         assert_eq!(restarted.notes.len(), 1, "{:?}", restarted.notes);
         assert!(restarted.notes[0].contains("restarted eagerly"), "{:?}", restarted.notes);
         assert!(array.read().iter().enumerate().all(|(at, word)| *word == expected(rank, 1, at)));

@@ -38,7 +38,7 @@ fn a_rank_opens_its_own_segments_once() {
             let segments = manifest.segments.iter().filter(is_own).count();
             assert!(segments > 1, "{segments}");
             let before = counted.calls(Op::Open);
-            job.restart(None).unwrap();
+            job.restart().unwrap().unwrap();
             let opened = counted.calls(Op::Open) - before;
             assert!(words.read().iter().enumerate().all(|(at, word)| *word == own(at)));
             // Its image and its segments.

@@ -111,7 +111,7 @@ impl World {
             let field = job.alloc::<u64>("field", WORDS).unwrap();
             if *steps.start() > 1 {
                 let before = steps.start() - 1;
-                assert_eq!(job.restart(None).unwrap().version, Version(before));
+                assert_eq!(job.restart().unwrap().unwrap().version, Version(before));
                 assert!(field.read()[..] == contents(rank, before)[..], "rank {rank}: wrong data");
             }
             let images = steps.clone().map(|step| {
@@ -299,12 +299,12 @@ fn a_reference_to_another_hash_is_refused_and_nothing_is_restored() {
         let job = world.open(&comm);
         let field = job.alloc::<u64>("field", WORDS).unwrap();
         field.write().fill(7);
-        let error = job.restart(Some(Version(1))).unwrap_err();
+        let error = job.restart_from(Version(1)).unwrap_err();
         assert_eq!(error.kind(), Kind::Corrupt, "{error}");
         assert!(error.to_string().contains(&named), "{error}");
         assert!(field.read().iter().all(|word| *word == 7), "not a byte of it");
         let mut bytes = vec![7; 8 * WORDS];
-        let error = job.recover_of(Version(1), Rank(rank), "field", &mut bytes).unwrap_err();
+        let error = job.read_region_of(Version(1), Rank(rank), "field", &mut bytes).unwrap_err();
         assert!(error.kind() == Kind::Corrupt && error.to_string().contains(&named), "{error}");
         assert!(bytes.iter().all(|byte| *byte == 7), "not a byte of it");
     });
@@ -343,7 +343,7 @@ fn a_run_to_another_page_is_found_although_the_digest_of_the_region_fits() {
         let job = world.open(&comm);
         let field = job.alloc::<u64>("field", WORDS).unwrap();
         field.write().fill(7);
-        let error = job.restart(Some(Version(1))).unwrap_err();
+        let error = job.restart_from(Version(1)).unwrap_err();
         assert!(error.to_string().contains("with another hash"), "{error}");
         assert!(field.read().iter().all(|word| *word == 7), "not a byte of it");
     });

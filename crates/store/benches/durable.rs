@@ -75,7 +75,7 @@ fn store_write(io: Io, io_threads: usize, chunk_bytes: usize, hint: bool) -> Lin
     line(
         format!("store write {io:?} {io_threads}x{}K{told}", chunk_bytes >> 10),
         move |dir, data| {
-            let options = Options { io, io_threads, chunk_bytes };
+            let options = Options { io, io_threads, chunk_bytes, ..Options::default() };
             let store = DirStore::open(dir, &options).unwrap();
             let mut writer = store.create("object", hint.then_some(data.len() as u64)).unwrap();
             for piece in data.chunks(512 << 10) {

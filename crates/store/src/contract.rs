@@ -70,8 +70,15 @@ pub trait Store: Send + Sync + fmt::Debug {
         if bytes > bytes_max {
             return Err(too_large());
         }
-        let mut buf = vec![0; usize::try_from(bytes).map_err(|_| too_large())?];
-        let found = reader.read_at(0, &mut buf)?;
+        let len = usize::try_from(bytes).map_err(|_| too_large())?;
+        let mut buf = Vec::new();
+        buf.try_reserve_exact(len).map_err(|_| Error::NoMemory {
+            object: name.to_owned(),
+            store: self.describe(),
+            bytes,
+        })?;
+        buf.resize(len, 0);
+        let found = reader.read_full(0, &mut buf)?;
         if found < buf.len() {
             return Err(Error::Shrunk {
                 object: name.to_owned(),
@@ -84,7 +91,7 @@ pub trait Store: Send + Sync + fmt::Debug {
     }
 
     /// The sealed objects below a "directory" (`""` for all), recursively, sorted by name.
-    /// A prefix that does not exist has no objects. Files that are not objects are passed over.
+    /// A prefix that does not exist has no objects. Files that are not objects are skipped.
     fn list(&self, prefix: &str) -> Result<Vec<ObjectMeta>>;
 
     /// Removes an object; `Kind::Missing` if there is none.
@@ -238,6 +245,12 @@ pub trait ObjectWriter: Send {
 
     /// Makes the object durable, then visible; returns its length.
     fn seal(self: Box<Self>) -> Result<u64>;
+
+    /// The same for a name that must be new; `Kind::Busy` if an object has it, which stays as it is.
+    /// Only directories and memory promise that; elsewhere it is replaced, as by sealing.
+    fn seal_new(self: Box<Self>) -> Result<u64> {
+        self.seal()
+    }
 }
 
 /// A sealed object, open for reading.
@@ -249,4 +262,17 @@ pub trait ObjectReader: Send + Sync {
     /// Any alignment works; offset, length and address in multiples of 4096 are fastest, and
     /// requests of 4 MiB or more keep a device busy that small ones leave waiting.
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize>;
+
+    /// The same, asking again where an answer stops before the object's end: only what stays short
+    /// has lost its end.
+    fn read_full(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
+        let mut filled = 0;
+        while filled < buf.len() {
+            match self.read_at(offset + filled as u64, &mut buf[filled..])? {
+                0 => break,
+                more => filled += more,
+            }
+        }
+        Ok(filled)
+    }
 }

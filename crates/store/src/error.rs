@@ -1,8 +1,10 @@
 //! What can go wrong with a store. Every variant says which object of which store.
 
 use std::io;
+use std::path::PathBuf;
 
-use standfast_format::Kind;
+use standfast_format::{Fingerprint, Kind};
+use standfast_sys::trust::Distrust;
 
 use crate::contract::Lock;
 
@@ -75,6 +77,14 @@ pub enum Error {
         /// What was found.
         what: &'static str,
     },
+    /// It is somebody else's, or somebody else may write to it.
+    #[error("{} is not used: {why}", path.display())]
+    Untrusted {
+        /// The file or directory.
+        path: PathBuf,
+        /// Whose it is, and what to do.
+        why: Distrust,
+    },
     /// Larger than its reader is ready to hold.
     #[error("{object} in {store} has {bytes} bytes where at most {bytes_max} make sense")]
     TooLarge {
@@ -99,6 +109,42 @@ pub enum Error {
         /// Where it ends now.
         found: u64,
     },
+    /// Another object has the name of one that was being read.
+    #[error("{object} in {store} was replaced while it was read; try again")]
+    Replaced {
+        /// The object.
+        object: String,
+        /// The store.
+        store: String,
+    },
+    /// The memory to read it into cannot be had.
+    #[error("no memory for the {bytes} bytes of {object} in {store}")]
+    NoMemory {
+        /// The object.
+        object: String,
+        /// The store.
+        store: String,
+        /// Its size.
+        bytes: u64,
+    },
+    /// The medium failed to give back what was stored, twice: this copy is damaged.
+    #[error("{object} in {store} cannot be read any more, tried twice: {source}")]
+    Medium {
+        /// The object.
+        object: String,
+        /// The store.
+        store: String,
+        /// The system's own error.
+        source: io::Error,
+    },
+    /// The store says that an object is missing and lists it all the same.
+    #[error("{store} lists {object} but does not find it: nobody knows whether it is there")]
+    Contradiction {
+        /// The object.
+        object: String,
+        /// The store.
+        store: String,
+    },
     /// An earlier call on this writer failed; nothing of the object was kept.
     #[error("writing {object} to {store} was given up after: {first}")]
     GivenUp {
@@ -121,6 +167,46 @@ pub enum Error {
         /// Who holds it, as far as known.
         holder: String,
     },
+    /// There is no key, or none that can be used. What was read of it is never told.
+    #[error("global_key: {why}")]
+    Key {
+        /// What sort of failure it was.
+        kind: Kind,
+        /// What is wrong.
+        why: String,
+    },
+    /// Encrypted with another key than the one given.
+    #[error(
+        "{object} in {store} was encrypted with another key (fingerprint {found}, this is {own})"
+    )]
+    OtherKey {
+        /// The object.
+        object: String,
+        /// The store.
+        store: String,
+        /// The key it was encrypted with.
+        found: Fingerprint,
+        /// The key that was given.
+        own: Fingerprint,
+    },
+    /// A key was given, and the object has no tail that says how it was encrypted.
+    #[error("{object} in {store} is not encrypted, or its end is lost")]
+    NotEncrypted {
+        /// The object.
+        object: String,
+        /// The store.
+        store: String,
+    },
+    /// Encrypted bytes are not those that were written there under this name.
+    #[error("{object} in {store} was damaged or changed: it does not decrypt from byte {at} on")]
+    Altered {
+        /// The object.
+        object: String,
+        /// The store.
+        store: String,
+        /// Where in what it holds.
+        at: u64,
+    },
     /// The location or an option cannot work.
     #[error("cannot open a store at {store:?}: {why}")]
     Location {
@@ -136,11 +222,22 @@ impl Error {
     pub fn kind(&self) -> Kind {
         match self {
             Error::Os { source, .. } => Kind::of_io(source),
-            Error::Backend { kind, .. } | Error::GivenUp { kind, .. } => *kind,
+            Error::Backend { kind, .. } | Error::GivenUp { kind, .. } | Error::Key { kind, .. } => {
+                *kind
+            }
+            Error::Untrusted { .. } | Error::OtherKey { .. } => Kind::Denied,
             Error::Missing { .. } => Kind::Missing,
+            Error::Replaced { .. } => Kind::Transient,
             Error::Exists { .. } | Error::Locked { .. } => Kind::Busy,
             Error::Name { .. } | Error::Location { .. } => Kind::Invalid,
-            Error::Foreign { .. } | Error::TooLarge { .. } | Error::Shrunk { .. } => Kind::Corrupt,
+            Error::Foreign { .. }
+            | Error::TooLarge { .. }
+            | Error::Shrunk { .. }
+            | Error::NotEncrypted { .. }
+            | Error::Altered { .. }
+            | Error::Medium { .. } => Kind::Corrupt,
+            Error::Contradiction { .. } => Kind::Transient,
+            Error::NoMemory { .. } => Kind::Exhausted,
         }
     }
 }

@@ -18,11 +18,13 @@
 //! What this is not: a cache, a network protocol, or a checker of contents. Checksums belong to
 //! the formats above; a store returns the bytes that the medium returns.
 
+mod absence;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod contract;
 mod count;
 mod dir;
+mod encrypted;
 mod error;
 mod failpoint;
 mod holder;
@@ -35,11 +37,13 @@ mod object;
 mod sizes;
 mod union;
 
+pub use absence::prove_absent;
 pub use contract::{
     HELD_BYTES_MAX, Lock, LockGuard, ObjectMeta, ObjectReader, ObjectWriter, OwnedBytes, Store,
 };
 pub use count::{Written, written};
 pub use dir::DirStore;
+pub use encrypted::{EncryptedStore, Key, KeySource};
 pub use error::{Error, Result};
 pub use failpoint::FAILPOINTS;
 pub use location::{Io, Options, open};

@@ -161,9 +161,15 @@ impl ObjectWriter for MemoryWriter {
         self.store.state().objects.insert(self.name, self.bytes.into());
         Ok(bytes)
     }
+
+    fn seal_new(self: Box<Self>) -> Result<u64> {
+        self.store.put_new(&self.name, &self.bytes)?;
+        Ok(self.written())
+    }
 }
 
-struct MemoryReader(Arc<[u8]>);
+/// An object whose bytes are all here.
+pub(crate) struct MemoryReader(pub(crate) Arc<[u8]>);
 
 impl ObjectReader for MemoryReader {
     fn bytes(&self) -> u64 {

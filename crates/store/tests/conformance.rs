@@ -5,7 +5,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use standfast_store::{DirStore, Io, MemoryStore, Options, Store as _, conformance};
+use standfast_store::{
+    DirStore, EncryptedStore, Io, Key, MemoryStore, Options, Store, conformance,
+};
+use standfast_testkit::must::leave_out;
 use tempfile::TempDir;
 
 /// Runs the suite on directories below `parent`.
@@ -22,6 +25,31 @@ fn memory() {
     conformance::run(|| Arc::new(MemoryStore::new()));
 }
 
+fn encrypted(below: impl Store + 'static) -> Arc<dyn Store> {
+    let key = Key::read("5".repeat(64).as_bytes()).unwrap().unwrap();
+    Arc::new(EncryptedStore::new(Arc::new(below), key))
+}
+
+#[test]
+fn encrypted_memory() {
+    conformance::run(|| encrypted(MemoryStore::new()));
+}
+
+#[test]
+fn encrypted_directory() {
+    let base = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    conformance::run(|| {
+        let fresh = TempDir::new_in(base.path()).unwrap().keep();
+        encrypted(DirStore::open(fresh, &Options::default()).unwrap())
+    });
+}
+
+#[cfg(feature = "object")]
+#[test]
+fn encrypted_object_store() {
+    conformance::run(|| encrypted(standfast_store::ObjectStore::in_memory().unwrap()));
+}
+
 #[test]
 fn directory_as_configured_by_default() {
     directories(Path::new(env!("CARGO_TARGET_TMPDIR")), &Options::default());
@@ -35,12 +63,12 @@ fn directory_buffered() {
 
 #[test]
 fn directory_direct_with_the_smallest_chunks() {
-    let options = Options { io: Io::Direct, io_threads: 2, chunk_bytes: 4096 };
+    let options =
+        Options { io: Io::Direct, io_threads: 2, chunk_bytes: 4096, ..Options::default() };
     let probe = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let store = DirStore::open(probe.path(), &options).unwrap();
     if let Err(error) = store.create("probe", None) {
-        eprintln!("skipped: {error}");
-        return;
+        return leave_out("direct", error);
     }
     directories(Path::new(env!("CARGO_TARGET_TMPDIR")), &options);
 }
@@ -48,8 +76,7 @@ fn directory_direct_with_the_smallest_chunks() {
 #[test]
 fn directory_in_memory_file_system() {
     if !Path::new("/dev/shm").is_dir() {
-        eprintln!("skipped: no /dev/shm");
-        return;
+        return leave_out("mount", "there is no /dev/shm");
     }
     directories(Path::new("/dev/shm"), &Options::default());
 }
@@ -77,8 +104,7 @@ fn object_store_in_memory() {
 fn s3() {
     use std::sync::atomic::{AtomicU64, Ordering};
     let Ok(location) = std::env::var("STANDFAST_TEST_S3") else {
-        eprintln!("skipped: STANDFAST_TEST_S3 is not set");
-        return;
+        return leave_out("s3-service", "STANDFAST_TEST_S3 is not set");
     };
     let (start, next) = (std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap(), AtomicU64::new(0));
     conformance::run(|| {

@@ -11,7 +11,8 @@ use std::sync::{Arc, Mutex};
 
 use rustix::mount::{MountFlags, UnmountFlags};
 use standfast_format::Kind;
-use standfast_store::{DirStore, Io, Lock, Options, Store};
+use standfast_store::{DirStore, Io, Lock, LockGuard, MemoryStore, Options, Store};
+use standfast_testkit::must::leave_out;
 use tempfile::TempDir;
 
 fn open(path: &Path) -> DirStore {
@@ -208,7 +209,7 @@ fn mount_tmpfs(options: &str) -> Option<Mount> {
     match rustix::mount::mount("tmpfs", dir.path(), "tmpfs", MountFlags::empty(), &*data) {
         Ok(()) => Some(Mount(dir.path().to_owned(), dir)),
         Err(errno) => {
-            eprintln!("skipped: cannot mount a tmpfs: {errno}");
+            leave_out("mount", format!("cannot mount a tmpfs: {errno}"));
             None
         }
     }
@@ -231,7 +232,7 @@ impl Drop for Mount {
 fn a_full_disk_loses_nothing_and_gives_its_space_back() {
     let Some(mount) = mount_tmpfs("size=16m") else { return };
     for io in [Io::Auto, Io::Buffered] {
-        let options = Options { io, io_threads: 2, chunk_bytes: 256 << 10 };
+        let options = Options { io, io_threads: 2, chunk_bytes: 256 << 10, ..Options::default() };
         let store = DirStore::open(mount.0.join("store"), &options).unwrap();
         store.put("kept", b"kept").unwrap();
         let free = store.free_bytes().unwrap().unwrap();
@@ -364,4 +365,44 @@ fn busy_ranks_are_seen_by_a_drain() {
     expect_kind(store.lock(Lock::Idle), Kind::Busy);
     drop(two);
     drop(store.lock(Lock::Idle).unwrap());
+}
+
+#[test]
+fn an_object_that_must_be_new_replaces_none() {
+    let dir = TempDir::new().unwrap();
+    for store in [&open(dir.path()) as &dyn Store, &MemoryStore::new()] {
+        let seal = |byte: u8| {
+            let mut writer = store.create("segments/1", None).unwrap();
+            writer.append(&[byte; 5000]).unwrap();
+            writer.seal_new()
+        };
+        assert_eq!(seal(1).unwrap(), 5000);
+        assert_eq!(seal(2).unwrap_err().kind(), Kind::Busy);
+        assert_eq!(store.get("segments/1", 5000).unwrap(), [1; 5000]);
+        assert_eq!(store.discard_unsealed().unwrap(), 0, "the second left nothing");
+    }
+}
+
+#[test]
+fn only_the_writer_lock_of_this_store_is_taken_over() {
+    let dir = TempDir::new().unwrap();
+    let (one, other) = (open(&dir.path().join("one")), open(&dir.path().join("other")));
+    let handed =
+        |lock: &LockGuard| std::os::fd::OwnedFd::from(lock.file().unwrap().try_clone().unwrap());
+    let (held, foreign) = (one.lock(Lock::Writer).unwrap(), other.lock(Lock::Writer).unwrap());
+    for wrong in [
+        handed(&foreign),
+        handed(&one.lock(Lock::Drain).unwrap()),
+        std::fs::File::open("/dev/null").unwrap().into(),
+    ] {
+        assert_eq!(one.adopt_writer_lock(wrong).unwrap_err().kind(), Kind::Invalid);
+    }
+    // The right file, opened by somebody who does not hold the lock.
+    let unlocked = std::fs::File::open(dir.path().join("one/lock.writer")).unwrap();
+    assert_eq!(one.adopt_writer_lock(unlocked.into()).unwrap_err().kind(), Kind::Busy);
+    let taken = one.adopt_writer_lock(handed(&held)).unwrap();
+    drop(held);
+    assert!(one.lock(Lock::Writer).is_err(), "whoever took it over holds it");
+    drop(taken);
+    drop(one.lock(Lock::Writer).unwrap());
 }

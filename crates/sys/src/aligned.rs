@@ -30,16 +30,19 @@ unsafe impl Sync for AlignedBuf {}
 impl AlignedBuf {
     /// A zeroed buffer of `len` bytes. Like `Vec`, it aborts when the system has no memory.
     pub fn with_len(len: usize) -> Self {
+        Self::try_with_len(len).unwrap_or_else(|| out_of_memory(len))
+    }
+
+    /// A zeroed buffer of `len` bytes, if the system has so much address space for this process.
+    pub fn try_with_len(len: usize) -> Option<Self> {
         if len == 0 {
             let data = NonNull::without_provenance(ALIGN_NONZERO);
-            return AlignedBuf { data, len, map: data, map_len: 0 };
+            return Some(AlignedBuf { data, len, map: data, map_len: 0 });
         }
         // Huge pages need an aligned start; the slack is never touched and costs no memory.
         let slack = if len >= HUGE { HUGE } else { 0 };
-        let map_len = len.checked_next_multiple_of(ALIGN).and_then(|l| l.checked_add(slack));
-        let Some((map, map_len)) = map_len.and_then(|l| map_zeroed(l).map(|map| (map, l))) else {
-            out_of_memory(len);
-        };
+        let map_len = len.checked_next_multiple_of(ALIGN)?.checked_add(slack)?;
+        let map = map_zeroed(map_len)?;
         let skip = if slack > 0 { map.as_ptr().align_offset(HUGE).min(slack) } else { 0 };
         // SAFETY: `skip <= slack`, so the result and the `len` bytes after it are in the mapping.
         let data = unsafe { map.add(skip) };
@@ -48,7 +51,7 @@ impl AlignedBuf {
             // SAFETY: the range lies in our own fresh mapping.
             let _ = unsafe { madvise(data.as_ptr().cast(), len, Advice::LinuxHugepage) };
         }
-        AlignedBuf { data, len, map, map_len }
+        Some(AlignedBuf { data, len, map, map_len })
     }
 
     /// Lets the system put memory behind some bytes now, so that whoever uses them first need not
@@ -109,35 +112,4 @@ impl fmt::Debug for AlignedBuf {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn buffers_are_zero_aligned_and_writable() {
-        for len in [0, 1, 4095, 4096, 4097, HUGE - 1, HUGE, HUGE + 1, 5 * HUGE + 17] {
-            let mut buf = AlignedBuf::with_len(len);
-            assert_eq!(buf.len(), len);
-            assert_eq!(buf.as_ptr() as usize % if len >= HUGE { HUGE } else { ALIGN }, 0);
-            assert!(buf.iter().all(|&b| b == 0));
-            buf.fill(7);
-            assert!(buf.iter().all(|&b| b == 7));
-        }
-    }
-
-    #[test]
-    fn memory_can_be_there_before_it_is_used() {
-        let mut buf = AlignedBuf::with_len(2 * HUGE + 17);
-        buf[5] = 3;
-        // A kernel that knows the call does it for whatever is inside, and for nothing else.
-        assert_eq!(buf.populate(0..HUGE), buf.populate(HUGE + 1..2 * HUGE + 17));
-        assert!(!buf.populate(HUGE..2 * HUGE + 18));
-        assert_eq!((buf[5], buf[HUGE]), (3, 0));
-    }
-
-    #[test]
-    fn a_large_buffer_costs_nothing_until_used() {
-        let mut buf = AlignedBuf::with_len(1 << 30);
-        buf[1000 << 20] = 1;
-        assert_eq!(buf[1000 << 20], 1);
-    }
-}
+mod tests;

@@ -6,14 +6,16 @@
 //! It lives as long as its process writes, in a rank or in the node's agent; [`Segments`] are of one
 //! attempt. A unit that is stored as it is goes to the store without another copy.
 //!
-//! Invariant: a panic while encoding fails its checkpoint, not the process.
+//! Invariants:
+//! - A panic while encoding fails its checkpoint, not the process.
+//! - Where blocks come from other processes, a page that is not what its hash says fails its checkpoint.
 
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use standfast_format::{Block, CodecKind};
-use standfast_reduce::{Adaptive, BlockEncoder, CodecSpec, Offload};
+use standfast_reduce::{Adaptive, BlockEncoder, CodecSpec, Offload, PageHasher};
 use standfast_store::{HELD_BYTES_MAX, Store};
 use standfast_sys::keep_signals_away;
 
@@ -35,6 +37,8 @@ pub struct SegmentCore {
     /// Open until dropped.
     work: Option<Sender<Work>>,
     encoders: Vec<JoinHandle<()>>,
+    /// Whether hashes are compared with their pages.
+    checks: bool,
 }
 
 /// A block for an encoder thread.
@@ -46,10 +50,12 @@ pub(crate) struct Work {
 impl SegmentCore {
     /// Starts the encoder threads; with another that encodes what it takes, as many threads as it
     /// likes ask it. The pool is the caller's; `pool_bytes` says how large it is.
+    /// `hasher`: for blocks of other processes, whose hashes are compared with their bytes.
     pub fn start(
         store: Arc<dyn Store>,
         settings: PackSettings,
         offload: Option<Arc<dyn Offload>>,
+        hasher: Option<PageHasher>,
     ) -> Arc<Self> {
         let callers = offload.as_ref().map_or(0, |offload| offload.callers());
         let settings = PackSettings { threads: settings.threads.max(callers), ..settings };
@@ -57,7 +63,8 @@ impl SegmentCore {
         let speed = adaptive.as_ref().map(|adaptive| Arc::new(StoreSpeed::new(adaptive.clone())));
         let encoder = || {
             let blocks = settings.encoder(adaptive.as_ref()).offloaded(offload.clone());
-            Encoder::new(&settings, blocks, speed.clone())
+            let hasher = hasher.clone();
+            Encoder { hasher, ..Encoder::new(&settings, blocks, speed.clone()) }
         };
         let (work, queue) = unbounded();
         let start = |at| {
@@ -68,11 +75,19 @@ impl SegmentCore {
                     keep_signals_away();
                     run_encoder(&queue, encoder);
                 })
-                .expect("a thread can be started")
+                .ok()
         };
-        let encoders: Vec<JoinHandle<()>> = (0..settings.encoders()).map(start).collect();
+        // Where threads are short, fewer do; without any, the caller's own encodes.
+        let encoders: Vec<JoinHandle<()>> = (0..settings.encoders()).map_while(start).collect();
         let in_turn = encoders.is_empty().then(|| Arc::new(Mutex::new(encoder())));
-        Arc::new(Self { store, adaptive, in_turn, work: Some(work), encoders, settings })
+        let checks = hasher.is_some();
+        let work = Some(work);
+        Arc::new(Self { store, adaptive, in_turn, work, encoders, settings, checks })
+    }
+
+    /// Whether encoder threads run: only then can blocks be pushed.
+    pub fn has_encoders(&self) -> bool {
+        !self.encoders.is_empty()
     }
 
     /// Starts one attempt; so many streams share a segment.
@@ -82,6 +97,10 @@ impl SegmentCore {
 
     pub(crate) fn settings(&self) -> &PackSettings {
         &self.settings
+    }
+
+    pub(crate) fn checks(&self) -> bool {
+        self.checks
     }
 
     pub(crate) fn store(&self) -> &Arc<dyn Store> {
@@ -140,12 +159,15 @@ pub(crate) struct Encoder {
     /// Follows the store's speed, where that decides the codec.
     speed: Option<Arc<StoreSpeed>>,
     unobserved_bytes: usize,
+    /// Compares pages with their hashes, where those come from other processes.
+    hasher: Option<PageHasher>,
 }
 
 impl Encoder {
     fn new(settings: &PackSettings, blocks: BlockEncoder, speed: Option<Arc<StoreSpeed>>) -> Self {
         let may_lend = settings.pool_bytes >= 4 * HELD_BYTES_MAX;
-        Self { blocks, page_bytes: settings.page_bytes, may_lend, speed, unobserved_bytes: 0 }
+        let (page_bytes, unobserved_bytes) = (settings.page_bytes, 0);
+        Self { blocks, page_bytes, may_lend, speed, unobserved_bytes, hasher: None }
     }
 
     /// Stores blocks as they are.
@@ -161,10 +183,23 @@ impl Encoder {
         flight.outcome = encoded.unwrap_or(Err(Error::Panicked));
     }
 
+    fn check(&self, raw: &[u8], head: &Head) -> Result<()> {
+        let Some(hasher) = &self.hasher else { return Ok(()) };
+        let mut hashes = vec![0; head.hashes.len()];
+        hasher.hash_pages(raw, self.page_bytes, &mut hashes);
+        match hashes == head.hashes {
+            true => Ok(()),
+            false => {
+                Err(Error::Mismatch { id: head.stream, why: "a page is not what its hash says" })
+            }
+        }
+    }
+
     fn encode(&mut self, block: Filled, file: &OpenSegment, waiting: usize) -> Result<Block> {
         let Filled { head, unit } = block;
         let (ahead_bytes, unit_bytes) = (waiting * unit.len(), unit.len());
         let raw = &unit[..head.pages as usize * self.page_bytes];
+        self.check(raw, &head)?;
         self.unobserved_bytes += raw.len();
         self.blocks.set_rank(head.rank.0);
         let encoded = self.blocks.encode(raw, head.elem);

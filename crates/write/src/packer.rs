@@ -5,13 +5,11 @@
 //!                             (or the same thread, where the stages take turns)
 //! ```
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 
 use standfast_reduce::{CodecChoice, FilterChoice, Offload, PageHasher};
 use standfast_store::Store;
-use standfast_sys::keep_signals_away;
+use standfast_sys::Warming;
 
 use crate::batch::Batch;
 use crate::encode::{Encoder, SegmentCore};
@@ -51,21 +49,6 @@ pub struct Packer {
     warming: Option<Warming>,
 }
 
-/// A thread that makes memory ready, and how much of it.
-struct Warming {
-    bytes: usize,
-    stop: Arc<AtomicBool>,
-    thread: JoinHandle<()>,
-}
-
-impl Warming {
-    fn stop(self) {
-        self.stop.store(true, Ordering::Relaxed);
-        // Nothing depends on it.
-        let _ = self.thread.join();
-    }
-}
-
 impl Packer {
     /// Starts the encoder threads.
     pub fn new(store: Arc<dyn Store>, settings: PackSettings, hasher: PageHasher) -> Self {
@@ -90,36 +73,27 @@ impl Packer {
     ) -> Self {
         let buffers = (settings.pool_bytes / settings.block_bytes).max(2);
         let pool = Pool::new(buffers, settings.block_bytes);
-        let core = SegmentCore::start(store, settings, offload);
+        let core = SegmentCore::start(store, settings, offload, None);
         Self { core, hasher, pool, warming: None }
     }
 
     /// Makes ready, beside the program, what a first checkpoint of so many bytes needs.
     pub fn warm(&mut self, bytes: usize) {
         let bytes = bytes.min(self.core.settings().pool_bytes) / WARM_STEP * WARM_STEP;
-        if bytes <= self.warming.as_ref().map_or(0, |warming| warming.bytes) {
+        if bytes <= self.warming.as_ref().map_or(0, Warming::bytes) {
             return;
         }
-        self.warming.take().into_iter().for_each(Warming::stop);
+        self.warming = None;
         let (store, pool) = (Arc::clone(self.core.store()), self.pool.clone());
-        let stop = Arc::new(AtomicBool::new(false));
-        let stopped = Arc::clone(&stop);
-        let warm = move || {
-            keep_signals_away();
+        self.warming = Some(Warming::start(bytes, move |stop| {
             store.prepare();
-            pool.warm(bytes, &stopped);
-        };
-        let thread = std::thread::Builder::new().name("sf-warm".into()).spawn(warm);
-        // Without it everything goes on, a little later.
-        self.warming = thread.ok().map(|thread| Warming { bytes, stop, thread });
+            pool.warm(bytes, stop);
+        }));
     }
 
     /// Waits until everything is ready that was to be made so.
     pub fn wait_warm(&mut self) {
-        if let Some(Warming { thread, .. }) = self.warming.take() {
-            // Nothing depends on it.
-            let _ = thread.join();
-        }
+        self.warming.iter_mut().for_each(Warming::wait);
     }
 
     /// Units that are being filled, wait for an encoder, are compressed, or are lent to the store.
@@ -127,7 +101,7 @@ impl Packer {
         self.pool.buffers() - self.pool.empty()
     }
 
-    /// Starts one checkpoint, written behind the program's back.
+    /// Starts one checkpoint, written while the program runs.
     pub fn begin(&self, segments: SegmentSettings) -> Batch {
         self.begin_as(segments, Writing::Behind)
     }
@@ -156,11 +130,5 @@ impl Packer {
             }
         };
         Batch::new(sink, of.rank, self.hasher.clone(), page_bytes)
-    }
-}
-
-impl Drop for Packer {
-    fn drop(&mut self) {
-        self.warming.take().into_iter().for_each(Warming::stop);
     }
 }

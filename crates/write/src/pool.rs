@@ -15,7 +15,7 @@
 //! - A buffer number is either in the free stack or owned by exactly one [`Unit`].
 
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use standfast_sys::AlignedBuf;
@@ -25,8 +25,6 @@ use crate::unit::{Lender, Unit};
 /// A taker who found the pool empty waits until one buffer of so many is free: woken for every
 /// single one, it would change places with the writers at every block.
 const REFILL_SHARE: usize = 16;
-/// Warming up stops between two pieces of so many bytes, if it is told to.
-const PIECE_BYTES: usize = 2 << 20;
 
 /// Buffers that nobody has.
 struct Free {
@@ -127,14 +125,7 @@ impl Pool {
     /// Lets memory be there for the buffers that are taken first, so many bytes of them, unless it
     /// is told to stop.
     pub(crate) fn warm(&self, bytes: usize, stop: &AtomicBool) {
-        let memory = &self.arena.memory;
-        let bytes = bytes.min(memory.len());
-        for start in (0..bytes).step_by(PIECE_BYTES) {
-            let end = bytes.min(start + PIECE_BYTES);
-            if stop.load(Ordering::Relaxed) || !memory.populate(start..end) {
-                return;
-            }
-        }
+        self.arena.memory.warm(bytes, stop);
     }
 
     /// How many buffers nobody has.
@@ -149,48 +140,4 @@ impl Pool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::time::Duration;
-
-    #[test]
-    fn buffers_are_apart_and_come_back() {
-        let pool = Pool::new(3, 4096);
-        let mut all: Vec<Unit> = (0..3).map(|_| pool.take()).collect();
-        for (at, buffer) in all.iter_mut().enumerate() {
-            buffer.fill(at as u8 + 1);
-        }
-        for (at, buffer) in all.iter().enumerate() {
-            assert!(buffer.iter().all(|byte| *byte == at as u8 + 1));
-        }
-        assert_eq!(pool.empty(), 0);
-        drop(all);
-        assert_eq!(pool.empty(), 3);
-    }
-
-    #[test]
-    fn warming_up_leaves_what_is_in_buffers() {
-        let pool = Pool::new(3, PIECE_BYTES);
-        let mut first = pool.take();
-        first[7] = 7;
-        pool.warm(usize::MAX, &AtomicBool::new(false));
-        pool.warm(usize::MAX, &AtomicBool::new(true));
-        assert_eq!((first[7], first[8]), (7, 0));
-    }
-
-    #[test]
-    fn an_empty_pool_makes_its_taker_wait() {
-        let pool = Pool::new(1, 4096);
-        let held = pool.take();
-        let (done, seen) = std::sync::mpsc::channel();
-        let other = pool.clone();
-        let thread = std::thread::spawn(move || {
-            drop(other.take());
-            done.send(()).unwrap();
-        });
-        assert!(seen.recv_timeout(Duration::from_millis(50)).is_err(), "it must wait");
-        drop(held);
-        seen.recv_timeout(Duration::from_secs(20)).expect("it goes on when one is free");
-        thread.join().unwrap();
-    }
-}
+mod tests;

@@ -9,10 +9,10 @@
 //! - Blocks are only bytes here; whoever decodes them checks every page's hash.
 
 use standfast_format::{
-    Block, JobId, SEGMENT_FOOTER_BYTES, SEGMENT_HEADER_BYTES, SegmentFooter, SegmentHeader,
+    Block, JobId, Kind, SEGMENT_FOOTER_BYTES, SEGMENT_HEADER_BYTES, SegmentFooter, SegmentHeader,
     SegmentId, SegmentIndex, SegmentRef, name,
 };
-use standfast_store::{ObjectReader, Store};
+use standfast_store::{Error as StoreError, ObjectReader, Store, prove_absent};
 
 use crate::error::{Error, Result};
 
@@ -31,7 +31,8 @@ impl SegmentReader {
     pub fn open(store: &dyn Store, job: JobId, wanted: &SegmentRef) -> Result<Self> {
         let id = wanted.id;
         let mismatch = |why| Error::Mismatch { id, why };
-        let object = store.open(&name::segment(id))?;
+        let name = name::segment(id);
+        let object = store.open(&name).map_err(|error| prove_absent(store, &name, error))?;
         if object.bytes() != wanted.file_bytes {
             return Err(mismatch("its file has not the length it was committed with"));
         }
@@ -122,7 +123,16 @@ fn read(object: &dyn ObjectReader, id: SegmentId, offset: u64, bytes: usize) -> 
 }
 
 fn fill(object: &dyn ObjectReader, id: SegmentId, offset: u64, buf: &mut [u8]) -> Result<()> {
-    if object.read_at(offset, buf)? != buf.len() {
+    // Opened, it was there: that it is gone now proves nothing of what is stored.
+    let vanished = |error: StoreError| match error.kind() {
+        Kind::Missing => {
+            let (object, store) = (name::segment(id), "the store that had it just now".into());
+            let (op, kind, source) = ("read", Kind::Transient, Box::new(error));
+            StoreError::Backend { op, object, store, kind, source }
+        }
+        _ => error,
+    };
+    if object.read_full(offset, buf).map_err(vanished)? != buf.len() {
         return Err(Error::Mismatch { id, why: "its file ends too early" });
     }
     Ok(())

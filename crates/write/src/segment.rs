@@ -188,7 +188,8 @@ impl OpenSegment {
         writer.append(&footer.encode())?;
         pieces.add(bytes.len() as u64, started.elapsed().as_nanos() as u64);
         let meter = writer.meter();
-        let file_bytes = writer.seal()?;
+        // Whoever names a segment that is there must not replace it: checkpoints need its pages.
+        let file_bytes = writer.seal_new()?;
         let writes = meter.map_or_else(|| pieces.clone(), |meter| meter.tally());
         let reference = SegmentRef {
             id,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use standfast_format::{FilterKind, HashKind, JobId, Kind, Rank, SegmentId};
+use standfast_format::{FilterKind, HashKind, JobId, Kind, Rank, SegmentId, name};
 use standfast_reduce::{BlockDecoder, FilterChoice, PageHasher};
 use standfast_store::{
     DirStore, Lock, LockGuard, MemoryStore, ObjectMeta, ObjectReader, ObjectWriter, Options, Store,
@@ -102,6 +102,8 @@ fn every_mode_and_buffer_size_gives_the_pages_back() {
                     let smaller = sealed[0].compressed_bytes < expected.len() as u64;
                     assert!(!smaller || pipeline != Pipeline::None, "{words}");
                     assert_eq!(packer.units_in_use(), 0, "{words}");
+                    // The next one has the same name, which must be new.
+                    store.remove(&name::segment(sealed[0].reference.id)).unwrap();
                 }
             }
         }

@@ -1,7 +1,8 @@
 //! The closing block: what each stage saved over all checkpoints, and what it cost.
 
 use serde_json::json;
-use standfast::{Stats, human_bytes, human_ns};
+use standfast::Stats;
+use standfast_format::{human_bytes, human_ns};
 
 use crate::output::{FAINT, Output, TITLE};
 use crate::watch::Watch;

@@ -20,7 +20,9 @@ use crate::interrupt;
 use crate::output::os;
 use crate::program::Program;
 use crate::tools::Tools;
-use crate::world::{NODES, RANKS_PER_NODE, World, die_with_us, kill_ranks};
+use standfast_testkit::command::die_with_us;
+
+use crate::nodes::{NODES, Nodes, RANKS_PER_NODE, kill_ranks};
 
 /// How long somebody waits for a message before looking at something else.
 const LOOK: Duration = Duration::from_millis(100);
@@ -105,10 +107,10 @@ pub(crate) struct Start<'a> {
 
 impl Job {
     /// Starts the launcher, and with it the ranks of every node.
-    pub(crate) fn start(world: &World<'_>, start: &Start<'_>) -> Result<Self> {
+    pub(crate) fn start(nodes: &Nodes<'_>, start: &Start<'_>) -> Result<Self> {
         let failed = |error| os("start", &start.tools.mpirun, error);
         let mut said = tempfile::tempfile().map_err(failed)?;
-        let mut command = launcher(world, start);
+        let mut command = launcher(nodes, start);
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         command.stderr(said.try_clone().map_err(failed)?);
         let mut launcher = command.spawn().map_err(failed)?;
@@ -121,7 +123,7 @@ impl Job {
             // A job that was killed has said its last word; nobody may be listening either.
             let _ = heard.find(|message| sender.send(message.clone()).is_err());
         });
-        let pids = (0..NODES.len()).map(|node| world.pids(node)).collect();
+        let pids = (0..NODES.len()).map(|node| nodes.pids(node)).collect();
         Ok(Self { launcher, pids, messages, said })
     }
 
@@ -189,9 +191,9 @@ impl Drop for Job {
 }
 
 /// The launcher's command line: one part for the ranks of each node.
-fn launcher(world: &World<'_>, start: &Start<'_>) -> Command {
+fn launcher(nodes: &Nodes<'_>, start: &Start<'_>) -> Command {
     let mut command = Command::new(&start.tools.mpirun);
-    world.surroundings(&mut command);
+    nodes.surroundings(&mut command);
     die_with_us(&mut command);
     // An interrupt at the terminal is for us, and we end it.
     command.process_group(0);
@@ -199,7 +201,7 @@ fn launcher(world: &World<'_>, start: &Start<'_>) -> Command {
         command.arg("--allow-run-as-root");
     }
     command.args(["--oversubscribe", "--bind-to", "none"]);
-    let scratch = world.mpi_dir().to_string_lossy().into_owned();
+    let scratch = nodes.mpi_dir().to_string_lossy().into_owned();
     for (name, value) in [
         ("mpi_yield_when_idle", "1"),
         ("pml", "ob1"),
@@ -218,12 +220,12 @@ fn launcher(world: &World<'_>, start: &Start<'_>) -> Command {
             command.arg(":");
         }
         // Numbers of an earlier job mean nothing any more, or somebody else.
-        let _ = std::fs::remove_file(world.pids(node));
+        let _ = std::fs::remove_file(nodes.pids(node));
         command.args(["-np", &RANKS_PER_NODE.to_string(), "sh", "-c", RANK, "rank", name]);
-        command.arg(world.pids(node)).arg(&start.program.path).args(&words).arg(start.answer);
+        command.arg(nodes.pids(node)).arg(&start.program.path).args(&words).arg(start.answer);
     }
     command.envs(start.program.adapter.iter().map(|adapter| ("HEAT_MPI", adapter)));
-    command.envs(if start.protected { world.settings() } else { world.bare_settings() });
+    command.envs(if start.protected { nodes.settings() } else { nodes.bare_settings() });
     command
 }
 

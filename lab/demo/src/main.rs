@@ -6,12 +6,12 @@
 mod closing;
 mod interrupt;
 mod job;
+mod nodes;
 mod output;
 mod play;
 mod program;
 mod tools;
 mod watch;
-mod world;
 
 use std::process::{Command, ExitCode};
 

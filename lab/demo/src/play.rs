@@ -18,14 +18,15 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, anyhow};
 use indicatif::ProgressBar;
 use serde_json::json;
-use standfast::{Level, human_bytes, human_ns};
+use standfast::Level;
+use standfast_format::{human_bytes, human_ns};
 
 use crate::job::{Heard, Job, Message, Start};
+use crate::nodes::{NODES, Nodes, RANKS_PER_NODE};
 use crate::output::{FAINT, GOOD, Output, TITLE, WARN};
 use crate::program::{self, Program};
 use crate::tools::Tools;
 use crate::watch::{Reached, Watch};
-use crate::world::{NODES, RANKS_PER_NODE, World};
 use crate::{Args, Work, closing, interrupt};
 
 /// Checkpoints of a run by default.
@@ -48,16 +49,16 @@ pub(crate) fn play(args: &Args, tools: &Tools, output: &Output) -> Result<bool> 
     title(&work, tools, output)?;
     let bar = output.wait("the solver is compiled, agents and S3 server start");
     let program = program::build(tools, &scratch.path().join("program"))?;
-    let world = World::new(scratch.path(), tools)?;
+    let nodes = Nodes::new(scratch.path(), tools)?;
     let watch = Watch::new()?;
     let answers = ["undisturbed", "restarted"].map(|name| scratch.path().join(name));
-    let mut demo = Demo { work, tools, output, program, world, watch, answers, running: 0.0 };
+    let mut demo = Demo { work, tools, output, program, nodes, watch, answers, running: 0.0 };
     if args.steps.is_none() {
         demo.work = Work::of(args, demo.trial()?, CHECKPOINTS)?;
     }
     bar.finish_and_clear();
     let identical = demo.acts()?;
-    closing::tell(&demo.watch, demo.world.sent_bytes(), demo.running, output)?;
+    closing::tell(&demo.watch, demo.nodes.sent_bytes(), demo.running, output)?;
     let seconds = began.elapsed().as_secs_f64();
     output.line(output.paint(FAINT, format_args!("\nall of it took {seconds:.0} s")))?;
     Ok(identical)
@@ -91,7 +92,7 @@ struct Demo<'a> {
     tools: &'a Tools,
     output: &'a Output,
     program: Program,
-    world: World<'a>,
+    nodes: Nodes<'a>,
     watch: Watch,
     /// Of the undisturbed run, and of the other.
     answers: [PathBuf; 2],
@@ -140,7 +141,7 @@ impl Demo<'_> {
     fn start(&self, protected: bool) -> Result<Job> {
         let answer: &Path = &self.answers[usize::from(protected)];
         let (tools, program, work) = (self.tools, &self.program, &self.work);
-        Job::start(&self.world, &Start { tools, program, work, answer, protected })
+        Job::start(&self.nodes, &Start { tools, program, work, answer, protected })
     }
 
     /// How many steps take about as long as a run should.
@@ -189,7 +190,7 @@ impl Demo<'_> {
             }
         }
         let victim = (fastrand::f64() * NODES.len() as f64) as usize % NODES.len();
-        self.world.destroy(victim)?;
+        self.nodes.destroy(victim)?;
         if !job.aborted()? {
             return Err(too_soon());
         }
@@ -208,7 +209,7 @@ impl Demo<'_> {
             ranks.start,
             ranks.end - 1
         ))?;
-        self.world.boot(victim)?;
+        self.nodes.boot(victim)?;
         Ok(run.step)
     }
 
@@ -237,7 +238,7 @@ impl Demo<'_> {
             std::thread::sleep(Duration::from_millis(100));
             self.tell_progress(&bar)?;
         }
-        (0..NODES.len()).try_for_each(|node| self.world.destroy(node))?;
+        (0..NODES.len()).try_for_each(|node| self.nodes.destroy(node))?;
         if alive {
             // One that finished in this moment has lost its nodes all the same.
             job.aborted()?;
@@ -251,7 +252,7 @@ impl Demo<'_> {
             NODES.len(),
             run.step
         ))?;
-        (0..NODES.len()).try_for_each(|node| self.world.boot(node))?;
+        (0..NODES.len()).try_for_each(|node| self.nodes.boot(node))?;
         Ok(run.step)
     }
 
@@ -323,8 +324,8 @@ impl Demo<'_> {
 
     /// Tells which checkpoints have come further.
     fn tell_progress(&mut self, bar: &ProgressBar) -> Result<()> {
-        (0..NODES.len()).for_each(|node| self.world.count_sent(node));
-        for reached in self.watch.look(&self.world)? {
+        (0..NODES.len()).for_each(|node| self.nodes.count_sent(node));
+        for reached in self.watch.look(&self.nodes)? {
             bar.suspend(|| self.told_reached(&reached))?;
         }
         Ok(())
@@ -355,7 +356,7 @@ impl Demo<'_> {
                 let place = if self.tools.server.is_some() { "in S3  " } else { "global " };
                 format!(
                     "{place}  {:>10} sent by the agents so far",
-                    human_bytes(self.world.sent_bytes())
+                    human_bytes(self.nodes.sent_bytes())
                 )
             }
             _ => return Ok(()),

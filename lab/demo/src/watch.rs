@@ -16,8 +16,8 @@ use standfast_format::name;
 use standfast_restart::{Inventory, read_header};
 use standfast_store::Store;
 
+use crate::nodes::{JOB, NODES, Nodes};
 use crate::output::os;
-use crate::world::{JOB, NODES, World};
 
 /// How often global storage is asked: each time is a process of its own.
 const ASK: Duration = Duration::from_millis(400);
@@ -64,19 +64,19 @@ impl Watch {
     }
 
     /// Looks at every node, and at global storage now and then; tells what is new.
-    pub(crate) fn look(&mut self, world: &World<'_>) -> Result<Vec<Reached>> {
-        let mut reached = self.look_at_nodes(world)?;
+    pub(crate) fn look(&mut self, nodes: &Nodes<'_>) -> Result<Vec<Reached>> {
+        let mut reached = self.look_at_nodes(nodes)?;
         if !self.checkpoints.is_empty() && self.asked.elapsed() > ASK {
-            reached.extend(self.ask_global(world)?);
+            reached.extend(self.ask_global(nodes)?);
             self.asked = Instant::now();
         }
         Ok(reached)
     }
 
-    fn look_at_nodes(&mut self, world: &World<'_>) -> Result<Vec<Reached>> {
+    fn look_at_nodes(&mut self, nodes: &Nodes<'_>) -> Result<Vec<Reached>> {
         let mut stores = Vec::new();
         for node in 0..NODES.len() {
-            match self.open(&world.disk(node))? {
+            match self.open(&nodes.disk(node))? {
                 Some(store) => stores.push(store),
                 None => return Ok(Vec::new()),
             }
@@ -114,11 +114,11 @@ impl Watch {
         }
     }
 
-    fn ask_global(&mut self, world: &World<'_>) -> Result<Option<Reached>> {
+    fn ask_global(&mut self, nodes: &Nodes<'_>) -> Result<Option<Reached>> {
         let failed = |error| os("look into", "global storage", error);
-        let mut command = Command::new(&world.command);
-        world.surroundings(&mut command);
-        command.args(["--store", &world.global(), "--job", JOB, "--json", "ls"]);
+        let mut command = Command::new(&nodes.command);
+        nodes.surroundings(&mut command);
+        command.args(["--store", &nodes.global(), "--job", JOB, "--json", "ls"]);
         // Before the first arrival there is no such job.
         let output = command.stdin(Stdio::null()).output().map_err(failed)?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 use standfast_testkit::built;
+use standfast_testkit::must::leave_out;
 
 const DEMO: &str = env!("CARGO_BIN_EXE_demo");
 
@@ -20,7 +21,7 @@ fn beside(name: &str) -> PathBuf {
 fn whole(temporary: &Path, more: &[&str]) -> Option<(Command, MutexGuard<'static, ()>)> {
     static ALONE: Mutex<()> = Mutex::new(());
     if Command::new("mpirun.openmpi").arg("--version").output().is_err() {
-        eprintln!("skipped: there is no mpirun.openmpi; scripts/deps.sh test installs it");
+        leave_out("mpi", "there is no mpirun.openmpi; scripts/deps.sh test installs it");
         return None;
     }
     // Beside the demonstration, where it looks.

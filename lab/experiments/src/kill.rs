@@ -5,8 +5,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
-use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use rustix::process::Pid;
 use serde_json::json;
+use standfast_testkit::command::{self, draws};
 
 use crate::mpi::Launcher;
 use crate::mpi::heard::{Heard, STEPS};
@@ -112,31 +113,12 @@ fn start(launcher: &Launcher, ranks: usize, store: &Path) -> anyhow::Result<Hear
 fn kill(life: &mut Heard, victim: Option<usize>) -> anyhow::Result<u64> {
     let pids: Vec<Pid> = life.pids.iter().filter_map(|pid| Pid::from_raw(*pid)).collect();
     match victim.and_then(|at| pids.get(at)) {
-        Some(pid) => end(*pid),
-        None => pids.iter().copied().for_each(end),
+        Some(pid) => command::kill(*pid),
+        None => pids.iter().copied().for_each(command::kill),
     }
     life.end()?;
     for pid in pids {
-        end(pid);
-        while test_kill_process(pid).is_ok() {
-            std::thread::sleep(Duration::from_millis(2));
-        }
+        command::kill_and_wait(pid);
     }
     Ok(life.durable())
-}
-
-/// Numbers below a bound, the same ones for the same seed.
-pub(crate) fn draws(seed: u64) -> impl FnMut(u64) -> u64 {
-    let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    move |below| {
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        random % below
-    }
-}
-
-/// Kills a process that may be gone already.
-fn end(pid: Pid) {
-    let _ = kill_process(pid, Signal::KILL);
 }

@@ -8,6 +8,7 @@ mod bars;
 mod campaign;
 mod compare;
 mod dedup;
+mod figures;
 mod hosts;
 mod kill;
 mod levels;
@@ -16,6 +17,7 @@ mod mpi;
 mod pipeline;
 mod report;
 mod ring;
+mod trust;
 
 use std::process::ExitCode;
 
@@ -33,6 +35,8 @@ struct Args {
 enum Experiment {
     /// Measure every bar and print value, goal and ceiling
     Bars(bars::Args),
+    Figures(figures::Args),
+    Compaction(trust::compaction::Args),
     DedupWorst(dedup::worst::Args),
     DedupBest(dedup::best::Args),
     DedupStencil(dedup::stencil::Args),
@@ -68,7 +72,9 @@ enum Experiment {
 
 fn main() -> anyhow::Result<ExitCode> {
     match Args::parse().experiment {
-        Experiment::Bars(args) => bars::run(&args),
+        Experiment::Bars(args) => return Ok(bars::run(&args)),
+        Experiment::Compaction(args) => trust::compaction::run(&args),
+        Experiment::Figures(args) => figures::run(&args),
         Experiment::DedupWorst(args) => dedup::worst::run(&args),
         Experiment::DedupBest(args) => dedup::best::run(&args),
         Experiment::DedupStencil(args) => dedup::stencil::run(&args),

@@ -2,9 +2,11 @@
 //! figure.
 
 use std::path::PathBuf;
+use std::sync::Once;
 
 use anyhow::Context;
 use lab_model::plot::{self, Axis, Body, Chart, Line};
+use lab_origin::Origin;
 use serde::Serialize;
 
 /// Where results go.
@@ -81,6 +83,12 @@ impl Report {
         text: impl Fn() -> String,
     ) {
         if self.json {
+            static BEGINS: Once = Once::new();
+            BEGINS.call_once(|| {
+                let mut origin = serde_json::json!(Origin::look(None));
+                origin["type"] = "origin".into();
+                println!("{origin}");
+            });
             let record = Record { kind, experiment, body };
             println!("{}", serde_json::to_string(&record).expect("a record can be written"));
         } else {

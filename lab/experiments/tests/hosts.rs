@@ -13,8 +13,7 @@ fn a_job_survives_the_loss_of_a_host_and_its_disk() {
     let told: serde_json::Value = serde_json::from_str(said.lines().last().unwrap_or("{}"))
         .unwrap_or_else(|error| panic!("{error}: {said} {remarks}"));
     if told["type"] == "skipped" {
-        eprintln!("skipped: {}", told["why"]);
-        return;
+        return standfast_testkit::must::leave_out("hosts", &told["why"]);
     }
     assert!(output.status.success(), "{said} {remarks}");
     let number = |name: &str| told[name].as_u64().unwrap();

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use anyhow::{Result, anyhow};
 use standfast_format::CodecKind;
-use standfast_gpu::broker::{BLOCK_BYTES, Broker};
+use standfast_gpu::gpu_queue::{BLOCK_BYTES, GpuQueue};
 use standfast_gpu::vectors;
 use standfast_reduce::{BlockDecoder, Offload};
 
@@ -14,7 +14,7 @@ use crate::report::Report;
 const BLOCKS: usize = 64;
 
 pub(crate) fn all(report: &mut Report) -> Result<()> {
-    let broker = Broker::open(|why| eprintln!("{why}")).ok_or_else(|| anyhow!("no broker"))?;
+    let broker = GpuQueue::open(|why| eprintln!("{why}")).ok_or_else(|| anyhow!("no broker"))?;
     for (name, make, elem) in [
         ("noisy f64, float codec", vectors::noisy_f64 as fn(usize, u64) -> Vec<u8>, 8),
         ("bf16 weights, float codec", vectors::bf16_weights, 2),

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::Result;
+use lab_origin::Origin;
 use serde_json::{Value, json};
 use standfast_gpu::Gpu;
 
@@ -35,6 +36,10 @@ impl Report {
     }
 
     pub(crate) fn machine(&mut self, gpu: &Gpu) -> Result<()> {
+        let device = format!("{} of {} GiB", gpu.name(), gpu.memory_bytes() >> 30);
+        let mut origin = serde_json::to_value(Origin::look(Some(&device)))?;
+        origin["type"] = "origin".into();
+        self.line(origin)?;
         self.line(json!({
             "type": "machine",
             "gpu": gpu.name(),
@@ -42,8 +47,6 @@ impl Report {
             "capability": gpu.capability().to_string(),
             "multiprocessors": gpu.multiprocessors(),
             "memory_gib": gpu.memory_bytes() >> 30,
-            "cores": std::thread::available_parallelism()?.get(),
-            "command": "gpu-check",
         }))
     }
 

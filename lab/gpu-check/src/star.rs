@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use anyhow::{Result, anyhow};
+use lab_ring::{Lent, Nowhere};
 use standfast_comm::{Comm, Threads, run_threads};
 use standfast_format::{AttemptId, JobId, Version};
 use standfast_gpu::erasure::{
@@ -13,7 +14,6 @@ use standfast_gpu::erasure::{
 };
 use standfast_gpu::{Gpu, Stream, vectors};
 use standfast_ring::kernel::Combine;
-use standfast_ring::measure::{Lent, Nowhere};
 use standfast_ring::topology::Piece;
 use standfast_ring::{
     Arithmetic, Cpu, Means, Memory, Options, Order, Outside, Shape, Source, Stamp, Topology,

@@ -13,7 +13,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use standfast::{Kind, Level, Rank, Version, location};
+use standfast::{Level, Rank, Version, location};
 use standfast_format::name;
 use standfast_restart::Inventory;
 use standfast_store::{Options, Store};
@@ -86,7 +86,7 @@ fn offered(program: &Program, facts: Facts, findings: &mut Vec<String>) -> Vec<u
 fn restore_each(program: &Program, offered: &[u64], findings: &mut Vec<String>) {
     for version in offered {
         program.scribble();
-        match program.job.restart(Some(Version(*version))) {
+        match program.job.restart_from(Version(*version)) {
             Ok(_) if program.is_at(*version) => {}
             Ok(_) => findings.push(format!("checkpoint {version} restores to something else")),
             Err(error) => findings.push(format!("checkpoint {version} is lost: {error}")),
@@ -97,16 +97,16 @@ fn restore_each(program: &Program, offered: &[u64], findings: &mut Vec<String>) 
 fn restore_newest(program: &Program, offered: &[u64], findings: &mut Vec<String>) {
     program.scribble();
     let newest = offered.first();
-    match (program.job.restart(None), newest) {
-        (Ok(restarted), Some(newest)) => {
+    match (program.job.restart(), newest) {
+        (Ok(Some(restarted)), Some(newest)) => {
             if restarted.version.0 != *newest || !program.is_at(*newest) {
                 findings.push(format!("restart gives {restarted:?} instead of {newest}"));
             }
-            if !restarted.passed_over.is_empty() || !restarted.unclaimed.is_empty() {
+            if !restarted.skipped.is_empty() || !restarted.unclaimed.is_empty() {
                 findings.push(format!("restart had to pass something over: {restarted:?}"));
             }
         }
-        (Err(error), None) if error.kind() == Kind::Missing => {}
+        (Ok(None), None) => {}
         (outcome, _) => findings.push(format!("restart of {newest:?} gives {outcome:?}")),
     }
 }
@@ -144,7 +144,8 @@ pub(crate) fn leftovers(store: &dyn Store, ranks: u32) -> Vec<String> {
             return vec![format!("it cannot be listed: {:?} {:?}", inventory.err(), objects.err())];
         }
     };
-    let mut known = HashSet::from([name::STORE, name::IDENTITY].map(str::to_owned));
+    let mut known = HashSet::from(name::HEADERS.map(str::to_owned));
+    known.extend([name::IDENTITY, name::HISTORY].map(str::to_owned));
     for manifest in &inventory.checkpoints {
         known.insert(name::manifest(manifest.version, Level::Local));
         let image = |rank| name::image(manifest.version, manifest.attempt, Rank(rank));
@@ -163,7 +164,7 @@ pub(crate) fn leftovers(store: &dyn Store, ranks: u32) -> Vec<String> {
 }
 
 /// Files of unfinished writers.
-pub(crate) fn parts(dir: &std::path::Path) -> Vec<String> {
+pub fn parts(dir: &std::path::Path) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(dir) else { return Vec::new() };
     let mut found = Vec::new();
     for path in entries.flatten().map(|entry| entry.path()) {

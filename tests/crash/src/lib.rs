@@ -19,6 +19,7 @@
 //! - `STANDFAST_TEST_AGENT_KILLS=n`: so many kills of ranks and of the node's agent.
 //! - `STANDFAST_TEST_SEED=n`: where the random instants and contents come from.
 
+pub mod agents;
 pub mod checker;
 pub mod die;
 pub mod life;

@@ -5,6 +5,8 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 
+use standfast_testkit::command::clean;
+
 use crate::program::Setup;
 use crate::report::{Facts, Line};
 
@@ -79,14 +81,9 @@ impl Worker {
         let mut command = Command::new(&self.exe);
         command.arg(verb).arg(&self.dir).arg(self.seed.to_string()).arg(self.threads.to_string());
         command.args(rest).stdin(Stdio::piped()).stdout(Stdio::piped());
-        // Settings of whoever runs the tests must not reach the program under test.
-        for (name, _) in std::env::vars_os() {
-            if name.to_string_lossy().starts_with("STANDFAST_") {
-                command.env_remove(name);
-            }
-        }
+        clean(&mut command);
         if self.cow {
-            command.env("STANDFAST_CAPTURE", "cow").env("STANDFAST_LAB_COW_POOL", "1MiB");
+            command.env("STANDFAST_CAPTURE", "cow").env("STANDFAST_MEMORY", "4MiB");
         }
         let mut child = command.spawn().expect("the worker can be started");
         let out = BufReader::new(child.stdout.take().expect("it is piped"));

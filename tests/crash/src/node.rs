@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use standfast::config::Loaded;
-use standfast::{Job, Kind, Level, Protected, Version};
+use standfast::{Job, Level, Protected, Version};
 use standfast_agent::Place;
 use standfast_comm::{Comm, run_threads};
 
@@ -118,7 +118,7 @@ impl Jobs {
         let memory = job.alloc::<u64>("memory", WORDS)?;
         let newest = job.list().first().map_or(0, |manifest| manifest.version.0);
         if newest > 0 {
-            job.restart(None)?;
+            job.restart()?;
             assert!(self.is_at(&memory, rank, newest), "rank {rank} is not at {newest}");
         }
         Line::Durable(newest).tell();
@@ -156,15 +156,15 @@ impl Jobs {
             let memory = job.alloc::<u64>("memory", WORDS).expect("memory of the test's own");
             let offered: Vec<u64> = job.list().iter().map(|manifest| manifest.version.0).collect();
             for version in &offered {
-                match job.restart(Some(Version(*version))) {
+                match job.restart_from(Version(*version)) {
                     Ok(_) if self.is_at(&memory, rank, *version) => {}
                     Ok(_) => find(format!("rank {rank}: {version} restores to something else")),
                     Err(error) => find(format!("rank {rank}: {version} is lost: {error}")),
                 }
             }
-            match (job.restart(None), offered.first()) {
-                (Ok(restarted), Some(newest)) if restarted.version.0 == *newest => {}
-                (Err(error), None) if error.kind() == Kind::Missing => {}
+            match (job.restart(), offered.first()) {
+                (Ok(Some(restarted)), Some(newest)) if restarted.version.0 == *newest => {}
+                (Ok(None), None) => {}
                 (other, newest) => find(format!("rank {rank}: {newest:?} restarts as {other:?}")),
             }
             if rank == 0 {
@@ -192,7 +192,8 @@ impl Jobs {
             let loaded = Loaded::load(&settings).expect("settings of the test's own");
             let job = Job::open_comm(loaded, &comm).expect("global storage is a store");
             let memory = job.alloc::<u64>("memory", WORDS).expect("memory of the test's own");
-            let newest = job.restart(None).expect("a checkpoint is there").version.0;
+            let newest =
+                job.restart().expect("it can be read").expect("a checkpoint is there").version.0;
             assert!(newest >= least, "{newest} is older than {least}");
             assert!(self.is_at(&memory, comm.rank(), newest), "{newest} is something else");
             newest
@@ -206,7 +207,7 @@ fn take(job: &Job, version: Version) -> standfast::Result<Version> {
     let mut tries = 0;
     loop {
         match job.checkpoint(Some(version)) {
-            Err(error) if tries < 2 && !matches!(error, standfast::Error::Comm(_)) => tries += 1,
+            Err(error) if tries < 2 && !error.is_out_of_reach() => tries += 1,
             taken => return taken,
         }
     }

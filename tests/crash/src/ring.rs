@@ -7,6 +7,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use standfast::config::Loaded;
 use standfast::{Job, Level, Version};
 use standfast_comm::Comm;
+use standfast_testkit::command::clean;
 
 use crate::report::Line;
 
@@ -55,7 +56,7 @@ impl Nodes {
         let memory = job.alloc::<u64>("memory", WORDS)?;
         let mut newest = 0;
         if !job.list().is_empty() {
-            newest = job.restart(None)?.version.0;
+            newest = job.restart()?.expect("one is listed").version.0;
             let memory = memory.read();
             let right =
                 memory.iter().enumerate().all(|(at, word)| *word == word_at(rank, newest, at));
@@ -92,11 +93,7 @@ impl Nodes {
         if let Some((point, nth)) = death {
             command.arg(point).arg(nth.to_string());
         }
-        for (name, _) in std::env::vars_os() {
-            if name.to_string_lossy().starts_with("STANDFAST_") {
-                command.env_remove(name);
-            }
-        }
+        clean(&mut command);
         let (out, none) = (Stdio::piped(), Stdio::null());
         command.stdout(out).stdin(none).stderr(Stdio::piped()).spawn().expect("it can be started")
     }

@@ -19,6 +19,7 @@ use standfast_agent::Place;
 use standfast_crash_tests::node::{Jobs, RANKS};
 use standfast_crash_tests::report::Line;
 use standfast_crash_tests::{random, setting};
+use standfast_testkit::command::clean;
 
 const EXE: &str = env!("CARGO_BIN_EXE_crash-rank");
 /// From the first checkpoint of a life on: long enough for some, short enough for many lives.
@@ -50,11 +51,7 @@ fn start(jobs: &Jobs, meeting: &Path, rank: usize) -> Life {
     command.arg("rank").arg(&jobs.dir).arg(jobs.seed.to_string()).arg(jobs.nodes.to_string());
     command.arg(&jobs.capture).arg(meeting);
     command.arg(rank.to_string()).stdout(Stdio::piped()).stdin(Stdio::null()).stderr(Stdio::null());
-    for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("STANDFAST_") {
-            command.env_remove(name);
-        }
-    }
+    clean(&mut command);
     let mut child = command.spawn().expect("the rank can be started");
     let out = BufReader::new(child.stdout.take().expect("it is piped"));
     let has_begun = Arc::new(AtomicBool::new(false));

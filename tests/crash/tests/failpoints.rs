@@ -21,7 +21,7 @@ const BUSY_STEP: u64 = 4;
 const VARYING: &str = "store.chunk.write";
 
 fn points() -> impl Iterator<Item = &'static str> {
-    standfast::FAILPOINTS.iter().chain(standfast_store::FAILPOINTS).copied()
+    standfast_checkpoint::FAILPOINTS.iter().chain(standfast_store::FAILPOINTS).copied()
 }
 
 fn seed() -> u64 {

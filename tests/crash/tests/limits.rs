@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use standfast::{Error, Kind, Level};
+use standfast::{Error, Kind, Level, Version};
 use standfast_crash_tests::life::Worker;
 use standfast_crash_tests::mount::Mounted;
 use standfast_crash_tests::program::{JOB, Program, Setup};
 use standfast_crash_tests::report::Line;
 use standfast_format::{Digest, FORMAT_VERSION};
+use standfast_testkit::must::or_leave_out;
 
 const EXE: &str = env!("CARGO_BIN_EXE_crash-worker");
 
@@ -27,7 +28,7 @@ fn checkpoint(program: &Program, step: u64) -> Result<(), Error> {
 #[track_caller]
 fn assert_restores(program: &Program, version: u64) {
     program.scribble();
-    program.job.restart(Some(standfast::Version(version))).unwrap();
+    program.job.restart_from(standfast::Version(version)).unwrap();
     assert!(program.is_at(version), "checkpoint {version} restores to something else");
 }
 
@@ -61,10 +62,7 @@ fn comes_true(mut what: impl FnMut() -> bool) -> bool {
 
 #[test]
 fn a_full_disk_fails_the_checkpoint_and_nothing_else() {
-    let disk = match Mounted::tmpfs(8) {
-        Ok(disk) => disk,
-        Err(why) => return println!("skipped: nothing can be mounted here: {why}"),
-    };
+    let Some(disk) = or_leave_out("mount", Mounted::tmpfs(8)) else { return };
     let program = Program::open(&setup(disk.path())).unwrap();
     checkpoint(&program, 1).unwrap();
     checkpoint(&program, 2).unwrap();
@@ -98,10 +96,7 @@ fn a_full_disk_fails_the_checkpoint_and_nothing_else() {
 
 #[test]
 fn a_read_only_disk_is_denied() {
-    let disk = match Mounted::tmpfs(16) {
-        Ok(disk) => disk,
-        Err(why) => return println!("skipped: nothing can be mounted here: {why}"),
-    };
+    let Some(disk) = or_leave_out("mount", Mounted::tmpfs(16)) else { return };
     let program = Program::open(&setup(disk.path())).unwrap();
     checkpoint(&program, 1).unwrap();
     // Nobody can make it read-only while the job holds its lock.
@@ -163,7 +158,7 @@ fn a_store_of_a_newer_standfast_is_left_alone() {
 }
 
 #[test]
-fn a_checkpoint_of_a_newer_standfast_is_passed_over_and_kept() {
+fn a_checkpoint_of_a_newer_standfast_is_not_skipped_unasked_and_stays() {
     let dir = tempfile::tempdir().unwrap();
     let program = Program::open(&setup(dir.path())).unwrap();
     checkpoint(&program, 1).unwrap();
@@ -174,9 +169,10 @@ fn a_checkpoint_of_a_newer_standfast_is_passed_over_and_kept() {
     let before = tree(dir.path());
     let program = Program::open(&setup(dir.path())).unwrap();
     assert!(tree(dir.path()) == before, "opening changed files");
-    let restarted = program.job.restart(None).unwrap();
-    assert_eq!(restarted.version.0, 1);
-    assert!(restarted.passed_over[0].1.contains("newer Standfast"), "{restarted:?}");
+    let error = program.job.restart().unwrap_err();
+    assert_eq!(error.kind(), Kind::Unsupported, "{error}");
+    assert!(error.to_string().contains("newer Standfast"), "{error}");
+    program.job.restart_from(Version(1)).unwrap();
     checkpoint(&program, 3).unwrap();
     let after = tree(dir.path());
     for (name, bytes) in before {

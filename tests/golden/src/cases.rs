@@ -178,7 +178,7 @@ pub const CASES: &[Case] = &[
     ),
     solo("block-usual", &[("lab.block", "128KiB")], &[LZ4]),
     solo("segments-small", &[("lab.segment", "8KiB")], &[LZ4]),
-    solo("capture-cow", &[("capture", "cow"), ("lab.cow_pool", "1MiB")], &[LZ4]),
+    solo("capture-cow", &[("capture", "cow")], &[LZ4]),
     solo("write-wag", &[("lab.write", "wag")], &[RAW]),
     // What is pruned leaves segments that later checkpoints refer to.
     Case { taken: &[1, 2, 3, 4], listed: &[4, 3], ..solo("keep-two", &[("keep", "2")], &[LZ4]) },

@@ -52,12 +52,12 @@ fn read(dir: &Path, case: &Case) -> Result<()> {
 fn every_version(job: &Job, case: &Case, rank: usize) -> Result<()> {
     let listed: Vec<u64> = job.list().iter().map(|manifest| manifest.version.0).collect();
     ensure!(listed == case.listed, "versions {listed:?} are listed, not {:?}", case.listed);
-    let sound: Vec<u64> =
+    let intact: Vec<u64> =
         listed.into_iter().filter(|version| Some(*version) != case.damaged()).collect();
     let memory = Memory::alloc(job, &Contents::at(case.name, case.scale, rank, 0))?;
     let newest = restart(job, &memory, case, rank, None)?.version.0;
-    ensure!(Some(&newest) == sound.first(), "the newest one is {newest}");
-    for version in sound {
+    ensure!(Some(&newest) == intact.first(), "the newest one is {newest}");
+    for version in intact {
         restart(job, &memory, case, rank, Some(version))?;
     }
     if let Some(damaged) = case.damaged() {
@@ -76,7 +76,11 @@ fn restart(
 ) -> Result<Restarted> {
     memory.scribble();
     let told = || format!("version {version:?}");
-    let restarted = job.restart(version.map(Version)).with_context(told)?;
+    let restarted = match version {
+        Some(version) => Some(job.restart_from(Version(version)).with_context(told)?),
+        None => job.restart()?,
+    };
+    let restarted = restarted.context("there is no checkpoint")?;
     let expected = Contents::at(case.name, case.scale, rank, restarted.version.0);
     memory.compare(&expected).with_context(|| format!("version {}", restarted.version))?;
     ensure!(restarted.unclaimed.is_empty(), "nobody claims {:?}", restarted.unclaimed);
@@ -84,7 +88,7 @@ fn restart(
 }
 
 fn must_be_refused(job: &Job, version: u64) -> Result<()> {
-    match job.restart(Some(Version(version))) {
+    match job.restart_from(Version(version)) {
         Err(error) if error.kind() == Kind::Corrupt => Ok(()),
         Err(error) => bail!("version {version}: another error than damage: {error}"),
         Ok(_) => bail!("version {version} is damaged, and was taken"),
@@ -97,7 +101,7 @@ pub fn newest(dir: &Path, case: &Case) -> Result<Vec<Restarted>> {
     on_all_ranks(case, &reading(dir, case), |job, rank| {
         let memory = Memory::alloc(&job, &Contents::at(case.name, case.scale, rank, 0))?;
         memory.scribble();
-        let restarted = job.restart(None)?;
+        let restarted = job.restart()?.context("there is no checkpoint")?;
         let expected = Contents::at(case.name, case.scale, rank, restarted.version.0);
         if let Err(wrong) = memory.compare(&expected) {
             panic!("{}, version {}: {wrong:#}", case.name, restarted.version);

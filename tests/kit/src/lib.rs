@@ -17,11 +17,14 @@
 //! Not for production: nothing here is durable or fast.
 
 pub mod built;
+pub mod command;
 mod faulty;
 mod funneled;
+pub mod must;
 mod processes;
 mod s3;
 mod settings;
+pub mod talk;
 
 pub use faulty::{Fault, FaultyStore, Op};
 pub use funneled::Funneled;

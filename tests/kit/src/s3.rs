@@ -21,6 +21,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::must::leave_out;
+
 const KEY: &str = "standfast";
 const SECRET: &str = "standfast-secret";
 const BUCKET: &str = "checkpoints";
@@ -69,7 +71,7 @@ impl S3Server {
     /// If it is installed and does not start.
     pub fn start(dir: &Path) -> Option<Self> {
         let Some(program) = Self::program() else {
-            eprintln!("skipped: no S3 server is installed (scripts/deps.sh test does it)");
+            leave_out("s3", "no S3 server is installed (scripts/deps.sh test does it)");
             return None;
         };
         Some(Self::launch(program, dir).unwrap_or_else(|error| panic!("the S3 server: {error}")))

@@ -81,7 +81,7 @@ static void work(MPI_Comm part, const char *mode, const char *store)
         write_all(job);
     else
         read_all(job, ranks_there);
-    OK(sf_finalize(job));
+    OK(sf_close(job));
 }
 
 int main(int argc, char **argv)

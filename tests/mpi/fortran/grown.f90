@@ -25,7 +25,11 @@ program grown
     else
         call read_all()
     end if
-    call ok(sf_finalize(job))
+    if (mode == "write") then
+        call ok(sf_close(job))
+    else
+        call ok(sf_finalize(job))
+    end if
     print "(a)", "done"
 
 contains

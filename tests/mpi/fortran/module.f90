@@ -34,7 +34,11 @@ program module_test
         call read_checkpoints()
     end if
     call wrong_calls()
-    call expect(sf_finalize(job), SF_OK)
+    if (mode == "write") then
+        call expect(sf_close(job), SF_OK)
+    else
+        call expect(sf_finalize(job), SF_OK)
+    end if
     call fails(sf_checkpoint(job, SF_NEXT), SF_INVALID, "job is not open")
     print "(a)", "done"
 
@@ -121,6 +125,7 @@ contains
         integer(c_int64_t) :: version
         integer(c_int) :: level, due
 
+        call expect(sf_declare(job, "nx", "1024  "), SF_OK)
         call fails(sf_restart(job, SF_NEWEST), SF_MISSING, "no checkpoint")
         call set(3)
         call expect(sf_checkpoint(job, SF_NEXT, version), SF_OK)
@@ -143,6 +148,9 @@ contains
         character(:), allocatable :: text
 
         call fails(sf_restart_report(job, text), SF_MISSING, "sf_restart")
+        call expect(sf_declare(job, "nx", "2048"), SF_OK)
+        call fails(sf_restart(job, SF_NEWEST), SF_INVALID, "nx: 1024 then, 2048 now")
+        call expect(sf_declare(job, "nx", "1024"), SF_OK)
         call expect(sf_restart(job, SF_NEWEST, version), SF_OK)
         call check(version == 40 .and. is(4), "the newest is back")
         call expect(sf_restart_report(job, text), SF_OK)

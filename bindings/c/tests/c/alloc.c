@@ -51,7 +51,7 @@ static void write_all(const char *store, const char *settings)
     FAILS(sf_alloc_protected(job, "much", SIZE_MAX / 4, 0, &start), SF_FULL, "memory");
     FAILS(sf_realloc_protected(job, "none", 10, &start), SF_MISSING, "none");
     FAILS(sf_find_protected(job, "other", NULL, NULL), SF_MISSING, "other");
-    OK(sf_finalize(job));
+    OK(sf_close(job));
 }
 
 static void read_all(const char *store, const char *settings)
@@ -83,8 +83,8 @@ int main(int argc, char **argv)
 {
     (void)argc;
     char store[4096];
-    const char *settings[] = {"capture=stop", "capture=cow; lab.cow_pool=1MiB"};
-    for (int at = 0; at < 2; at++) {
+    const char *settings[] = {"capture=stop", "capture=cow", "capture=staged"};
+    for (int at = 0; at < 3; at++) {
         snprintf(store, sizeof store, "%s-%d", argv[1], at);
         write_all(store, settings[at]);
         read_all(store, settings[at]);

@@ -69,7 +69,7 @@ static void no_space(const char *store)
     uint64_t first = noise[0];
     scramble(2);
     CHECK(noise[0] == first);
-    OK(sf_finalize(job));
+    OK(sf_close(job));
 }
 
 /* Changes a byte in the middle of the newest file of a directory of the store. */
@@ -113,7 +113,7 @@ static void damaged(const char *store)
     CHECK(take(job) == 1);
     scramble(5);
     CHECK(take(job) == 2);
-    OK(sf_finalize(job));
+    OK(sf_close(job));
 
     damage(store, "damaged", "segments");
     job = open_job(store, "job=damaged");
@@ -126,15 +126,15 @@ static void damaged(const char *store)
     scramble(4);
     CHECK(noise[0] == first);
     OK(sf_restart_report(job, text, sizeof text, NULL));
-    CHECK(strstr(text, "passed over checkpoint 2: ") != NULL);
-    OK(sf_finalize(job));
+    CHECK(strstr(text, "skipped checkpoint 2: ") != NULL);
+    OK(sf_close(job));
 
     damage(store, "damaged", "manifests");
     job = open_job(store, "job=damaged");
     OK(sf_protect_typed(job, "noise", noise, COUNT, SF_U64));
     OK(sf_restart(job, SF_NEWEST, &restored));
     CHECK(restored == 1);
-    OK(sf_finalize(job));
+    OK(sf_close(job));
 }
 
 static void nothing_whole(const char *store)
@@ -143,12 +143,12 @@ static void nothing_whole(const char *store)
     OK(sf_protect_typed(job, "noise", noise, COUNT, SF_U64));
     scramble(6);
     take(job);
-    OK(sf_finalize(job));
+    OK(sf_close(job));
     damage(store, "lost", "segments");
     job = open_job(store, "job=lost");
     OK(sf_protect_typed(job, "noise", noise, COUNT, SF_U64));
     FAILS(sf_restart(job, SF_NEWEST, NULL), SF_CORRUPT, "\n  checkpoint 1: ");
-    OK(sf_finalize(job));
+    OK(sf_close(job));
 }
 
 static void no_access(const char *store)

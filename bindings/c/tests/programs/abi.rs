@@ -107,6 +107,11 @@ fn a_signal_asks_for_a_checkpoint_at_the_next_point() {
 }
 
 #[test]
+fn a_finished_job_another_input_and_memory_that_went_away_are_told() {
+    runs_well("finished");
+}
+
+#[test]
 fn threads_share_a_job() {
     runs_well("threads");
 }
@@ -126,7 +131,7 @@ fn a_killed_process_leaves_its_checkpoints_to_the_next() {
 fn read_in_rust(store: &Path) {
     let job = Job::open(&[("store", store.to_str().unwrap()), ("job", "test")]).unwrap();
     let step = job.alloc::<u64>("Schritt ä", 1).unwrap();
-    let restarted = job.restart(None).unwrap();
+    let restarted = job.restart().unwrap().unwrap();
     assert_eq!((restarted.version, step.read()[0]), (Version(30), 3));
     assert_eq!(restarted.unclaimed.len(), 3);
     job.wait(Version(30), Level::Local).unwrap();

@@ -6,14 +6,14 @@
 //! Invariants:
 //! - The job is closed again before the program starts: it takes its own checkpoints.
 
-use std::ffi::c_void;
+use std::ffi::{OsString, c_void};
 use std::os::fd::{AsFd, OwnedFd};
 use std::ptr::NonNull;
 
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
-use standfast::config::{Capture, Loaded, Restart, Track};
-use standfast::{Job, Kind, Version};
+use standfast::config::{Capture, Choice, Loaded, Restart, RestartFrom, Track};
+use standfast::{Job, Version};
 
 use crate::error::{Error, Result};
 use crate::files;
@@ -33,24 +33,28 @@ pub struct Prepared {
     pub passed_over: Vec<(Version, String)>,
 }
 
-/// Reads a checkpoint: the given one, or the newest that is whole. `None` if there is none.
-pub fn prepare(loaded: &Loaded, version: Option<Version>) -> Result<Option<Prepared>> {
+/// Reads a checkpoint: the one that `loaded` asks for, or the newest that is whole. `None` if there is
+/// none; a failure where the program begins anew, or was another one then.
+pub fn prepare(loaded: &Loaded, command: &[OsString]) -> Result<Option<Prepared>> {
     let mut loaded = loaded.clone();
     // All of it is needed at once, and nothing is watched.
     loaded.config.restart = Restart::Eager;
-    (loaded.config.track, loaded.config.capture) = (Track::Hash, Capture::Stop);
+    (loaded.config.track, loaded.config.capture) = (Track::Hash, Choice::Set(Capture::Stop));
     loaded.config.signal = None;
-    let name = loaded.config.job.clone();
+    let (name, from) = (loaded.config.job.clone(), loaded.config.from);
     let job = Job::open_loaded(loaded)?;
-    if let Some(version) = version {
-        return read(&job, version).map(Some);
+    job.declare_program(command)?;
+    let checkpoints = job.restartable()?;
+    if let RestartFrom::Version(version) = from {
+        return read(&job, Version(version)).map(Some);
     }
     let mut passed_over = Vec::new();
-    for manifest in job.list() {
+    for manifest in checkpoints {
         let version = manifest.version;
         match read(&job, version) {
             Ok(prepared) => return Ok(Some(Prepared { passed_over, ..prepared })),
-            Err(error) if matches!(error.kind(), Kind::Corrupt | Kind::Io | Kind::Missing) => {
+            // Only damage or loss that is proven makes a start go back.
+            Err(error) if error.kind().is_proof() => {
                 passed_over.push((version, error.to_string()));
             }
             Err(error) => return Err(error),
@@ -60,7 +64,7 @@ pub fn prepare(loaded: &Loaded, version: Option<Version>) -> Result<Option<Prepa
         None => Ok(None),
         Some(_) => {
             let reasons = passed_over.into_iter().map(|(version, why)| (version.to_string(), why));
-            Err(standfast::Error::NoneRestorable { job: name, reasons: reasons.collect() }.into())
+            Err(standfast::Error::none_restorable(name, reasons.collect()).into())
         }
     }
 }
@@ -73,7 +77,7 @@ fn read(job: &Job, version: Version) -> Result<Prepared> {
         usize::try_from(described.bytes).map_err(|_| Error::Description("it is too long"))?;
     let mut words = vec![0u64; bytes.div_ceil(8)];
     let buffer = &mut zerocopy::IntoBytes::as_mut_bytes(&mut words[..])[..bytes];
-    job.recover(version, REGION, buffer)?;
+    job.read_region(version, REGION, buffer)?;
     let plan = Plan::parse(buffer)?;
     files::compare(&plan)?;
     let (draft, total) = placed(&plan);
@@ -105,7 +109,7 @@ fn fill(job: &Job, version: Version, draft: &Draft, file: &OwnedFd, total: u64) 
         // SAFETY: the piece lies within the window, which stays until all are unprotected.
         unsafe { job.protect(&region(piece.start), start, bytes, 0) }?;
     }
-    let restarted = job.restart(Some(version));
+    let restarted = job.restart_from(version);
     for piece in &draft.pieces {
         job.unprotect(&region(piece.start))?;
     }

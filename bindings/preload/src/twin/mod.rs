@@ -63,7 +63,7 @@ impl Failure {
     fn end(self) -> ! {
         let next = match self.kind.retry() {
             Retry::AfterAction => "; put that right, and the next checkpoint is taken as usual",
-            Retry::Backoff | Retry::Never => "; the program goes on without it",
+            _ => "; the program goes on without it",
         };
         let parts = [b"standfast: no checkpoint: ", self.why.as_bytes(), next.as_bytes(), b"\n"];
         // In one piece: the program may be writing as well.

@@ -10,6 +10,7 @@ use standfast::Kind;
 use standfast::config::{self, Loaded};
 use standfast_launch::{Launch, resume};
 use standfast_restart::Inventory;
+use standfast_testkit::must::or_leave_out;
 use tempfile::TempDir;
 
 /// What every program exits with.
@@ -77,7 +78,7 @@ impl Program {
     pub(crate) fn prepare(&self) -> standfast_launch::Result<Option<resume::Prepared>> {
         let end = Instant::now() + PATIENCE;
         loop {
-            match resume::prepare(&self.loaded(), None) {
+            match resume::prepare(&self.loaded(), &[]) {
                 Err(error) if error.kind() == Kind::Busy && Instant::now() < end => {
                     std::thread::sleep(Duration::from_millis(5));
                 }
@@ -119,13 +120,13 @@ pub(crate) fn library() -> PathBuf {
 
 /// Compiles; `None` where the compiler is not installed. C must be there.
 pub(crate) fn compile(source: &str, to: &Path, options: &[&str]) -> Option<()> {
-    let compiler = match source.rsplit_once('.').unwrap().1 {
-        "c" => "cc",
-        "cpp" => "c++",
-        _ => "gfortran",
+    let (compiler, part) = match source.rsplit_once('.').unwrap().1 {
+        "c" => ("cc", None),
+        "cpp" => ("c++", Some("c++")),
+        _ => ("gfortran", Some("fortran")),
     };
-    if compiler != "cc" && Command::new(compiler).arg("--version").output().is_err() {
-        return None;
+    if let Some(part) = part {
+        or_leave_out(part, Command::new(compiler).arg("--version").output())?;
     }
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut command = Command::new(compiler);

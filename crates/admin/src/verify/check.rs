@@ -11,7 +11,10 @@ use std::sync::atomic::Ordering;
 
 use standfast::{Image, Manifest, Version};
 use standfast_format::{Run, SegmentId, SegmentRef, name};
-use standfast_restart::{Error, Inventory, Rebuild, Unreadable, check_segment, read_image};
+use standfast_restart::{
+    Damaged, Error, Inventory, Rebuild, Unreadable, check_segment, damaged_headers, history,
+    read_image,
+};
 use standfast_write::{Error as PackError, SegmentReader};
 
 use super::findings::{Finding, segment_of};
@@ -32,7 +35,7 @@ pub(super) fn check(
 ) -> Checked {
     let mut checked = Checked { checkpoints: wanted.len(), ..Checked::default() };
     for damaged in &inventory.damaged {
-        let version = name::parse_manifest(&damaged.object).map(|(version, _)| version);
+        let version = name::parse_manifest(&damaged.object).map(|name| name.version);
         if version.is_none_or(|version| wanted.contains(&version)) {
             let object = damaged.object.clone();
             checked.findings.push(Finding::new(
@@ -42,6 +45,7 @@ pub(super) fn check(
             ));
         }
     }
+    beside_checkpoints(job, inventory, &mut checked);
     let manifests: Vec<&Manifest> =
         inventory.checkpoints.iter().filter(|m| wanted.contains(&m.version)).collect();
     let needed = needed(&manifests);
@@ -60,8 +64,19 @@ pub(super) fn check(
     }
     let all_damaged = checked.findings.iter().flat_map(|finding| &finding.checkpoints);
     checked.damaged = all_damaged.copied().collect();
-    checked.sound = wanted.difference(&checked.damaged).copied().collect();
+    checked.intact = wanted.difference(&checked.damaged).copied().collect();
     checked
+}
+
+/// What belongs to no single checkpoint: copies of the header, and the job's history.
+fn beside_checkpoints(job: &OpenJob, inventory: &Inventory, checked: &mut Checked) {
+    let none = BTreeSet::new;
+    for Damaged { object, error } in damaged_headers(&*job.store) {
+        checked.findings.push(Finding::new(object, error, none()));
+    }
+    if let Err(error) = history::read(&*job.store, &inventory.header) {
+        checked.findings.push(Finding::new(name::HISTORY.into(), error, none()));
+    }
 }
 
 fn needed(manifests: &[&Manifest]) -> Needed {

@@ -29,7 +29,7 @@ pub struct Checked {
     /// How many checkpoints were checked.
     pub checkpoints: usize,
     /// Those of which all is there.
-    pub sound: BTreeSet<Version>,
+    pub intact: BTreeSet<Version>,
     /// The others.
     pub damaged: BTreeSet<Version>,
     /// How many segments they need.
@@ -65,11 +65,11 @@ pub fn wanted(inventory: &Inventory, versions: &[u64]) -> Result<BTreeSet<Versio
         .damaged
         .iter()
         .filter_map(|damaged| name::parse_manifest(&damaged.object))
-        .map(|(version, _)| version)
+        .map(|name| name.version)
         .collect();
     if versions.is_empty() {
-        let sound = inventory.checkpoints.iter().map(|manifest| manifest.version);
-        return Ok(sound.chain(damaged).collect());
+        let intact = inventory.checkpoints.iter().map(|manifest| manifest.version);
+        return Ok(intact.chain(damaged).collect());
     }
     let versions: BTreeSet<Version> = versions.iter().copied().map(Version).collect();
     for version in &versions {
@@ -127,12 +127,12 @@ pub fn settle_marks(
     let mut marks = Vec::new();
     for manifest in &inventory.checkpoints {
         let Manifest { version, attempt, .. } = *manifest;
-        let sound = checked.sound.contains(&version);
-        if !marked.contains(&attempt) || !(sound || checked.damaged.contains(&version)) {
+        let intact = checked.intact.contains(&version);
+        if !marked.contains(&attempt) || !(intact || checked.damaged.contains(&version)) {
             continue;
         }
         let why = mark::find(&*job.store, version, attempt).unwrap_or_default();
-        let state = match (sound, read) {
+        let state = match (intact, read) {
             (false, _) => MarkState::Damaged,
             (true, false) => MarkState::Unread,
             (true, true) => clear(job, manifest),
@@ -159,7 +159,8 @@ pub fn orphans(job: &OpenJob, inventory: &Inventory) -> Result<Vec<ObjectMeta>> 
 }
 
 fn is_ours(object: &ObjectMeta) -> bool {
-    [name::STORE, name::IDENTITY, name::DRAINS].contains(&object.name.as_str())
+    name::HEADERS.contains(&object.name.as_str())
+        || [name::IDENTITY, name::DRAINS, name::HISTORY].contains(&object.name.as_str())
         || name::parse_ring(&object.name).is_some()
         || name::parse_shard(&object.name).is_some()
         || name::parse_mark(&object.name).is_some()

@@ -6,6 +6,8 @@
 //! ```
 //! Invariants:
 //! - Once lost, always lost; every later call says why.
+//! - Whoever waits and hears nothing for [`QUIET_MAX`] ticks ends the agent ([`super::process`]): what it
+//!   was handed cannot be committed later, behind the rank's back.
 //! - The agent closes the connection only after what it does for this job is done, or by dying: a
 //!   rank that finds it closed can look at the store.
 
@@ -13,17 +15,19 @@ use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use standfast_checkpoint::failpoint;
 use standfast_format::AttemptId;
 use standfast_reduce::PageHasher;
 use standfast_sys::keep_signals_away;
 use standfast_write::{Lender, Unit};
 
-use super::{ask, connect};
+use super::process::Process;
+use super::{Connected, SILENCE_MAX, ask, connect};
 use crate::error::{Error, Result};
 use crate::memory::Memory;
-use crate::message::{Begin, HandOver, Reply, Request, Settled, Token};
+use crate::message::{Begin, Block, HandOver, Nonce, Reply, Request, Settled, Token};
 use crate::place::Place;
 use crate::wire::{self, Inbox};
 
@@ -33,13 +37,11 @@ const UNITS_ASKED: u32 = 32;
 const UNITS_LOW: usize = 12;
 /// What is ready is made ready again where it is less than needed by one part of so many.
 const WARM_AGAIN_SHARE: usize = 4;
-/// An agent that has said nothing for so long is taken for dead while pages wait for it.
-#[cfg(not(test))]
-const SILENCE_MAX: Duration = Duration::from_secs(30);
-#[cfg(test)]
-const SILENCE_MAX: Duration = Duration::from_millis(1500);
-/// How long the end of a session may take.
-const LEAVE_MAX: Duration = Duration::from_secs(600);
+/// How long whoever waits sleeps at once; the agent says as often that it lives.
+const TICK: Duration = Duration::from_secs(1);
+/// An agent that says nothing for so many of them is as good as none. They are counted, and no clock is
+/// read: a rank that was stopped itself must not take that for the agent's silence.
+const QUIET_MAX: u32 = (SILENCE_MAX.as_secs() / TICK.as_secs()) as u32;
 
 /// What a rank joins a session with.
 pub struct Member {
@@ -59,7 +61,13 @@ pub struct Link {
 
 struct Shared {
     memory: Memory,
-    stream: Mutex<UnixStream>,
+    stream: Arc<UnixStream>,
+    /// Held while a message is sent.
+    sending: Mutex<()>,
+    /// The agent.
+    process: Process,
+    /// What pages and images are sent with.
+    nonce: Nonce,
     news: Mutex<News>,
     changed: Condvar,
 }
@@ -76,7 +84,20 @@ struct News {
     settled: VecDeque<Settled>,
     lost: Option<Error>,
     left: bool,
-    heard: Instant,
+    /// Counts what the agent says.
+    heard: u64,
+}
+
+/// How long somebody has waited and heard nothing.
+struct Quiet {
+    heard: u64,
+    ticks: u32,
+}
+
+impl Quiet {
+    fn since(news: &News) -> Self {
+        Self { heard: news.heard, ticks: 0 }
+    }
 }
 
 impl Shared {
@@ -84,18 +105,50 @@ impl Shared {
         self.news.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wait<'a>(&self, news: MutexGuard<'a, News>) -> MutexGuard<'a, News> {
-        let tick = Duration::from_secs(1);
-        self.changed.wait_timeout(news, tick).unwrap_or_else(PoisonError::into_inner).0
+    /// Waits for news. An agent that is silent for too long is ended; then it is lost.
+    fn wait<'a>(
+        &self,
+        news: MutexGuard<'a, News>,
+        quiet: &mut Quiet,
+    ) -> Result<MutexGuard<'a, News>> {
+        let waited = self.changed.wait_timeout(news, TICK).unwrap_or_else(PoisonError::into_inner);
+        let (mut news, waited) = waited;
+        match news.heard == quiet.heard {
+            true => quiet.ticks += u32::from(waited.timed_out()),
+            false => *quiet = Quiet::since(&news),
+        }
+        if quiet.ticks >= QUIET_MAX && news.lost.is_none() {
+            *quiet = Quiet::since(&news);
+            self.end_agent(&mut news)?;
+        }
+        Ok(news)
+    }
+
+    /// Ends an agent that does not answer.
+    fn end_agent(&self, news: &mut News) -> Result<()> {
+        if news.lost.is_none() {
+            self.process.end()?;
+            let why = format!("it was silent for {} s and was ended", SILENCE_MAX.as_secs());
+            news.lost = Some(Error::lost(why));
+        }
+        self.changed.notify_all();
+        let _ = self.stream.shutdown(std::net::Shutdown::Both);
+        Ok(())
     }
 
     fn send(&self, request: &Request) -> Result<()> {
-        let stream = self.stream();
-        wire::send(&stream, request, None).inspect_err(|error| self.lose(error.clone()))
-    }
-
-    fn stream(&self) -> MutexGuard<'_, UnixStream> {
-        self.stream.lock().unwrap_or_else(PoisonError::into_inner)
+        let sending = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
+        let sent = wire::send(&self.stream, request, None);
+        drop(sending);
+        match sent {
+            // It takes no bytes. Half a message may be there: nothing more can be said.
+            Err(Error::Silent) => {
+                let mut news = self.news();
+                self.end_agent(&mut news)?;
+                Err(news.lost.clone().unwrap_or(Error::Silent))
+            }
+            sent => sent.inspect_err(|error| self.lose(error.clone())),
+        }
     }
 
     fn lose(&self, error: Error) {
@@ -133,9 +186,10 @@ impl Link {
         lock: Option<BorrowedFd<'_>>,
         member: Member,
     ) -> Result<Self> {
-        let (stream, mut inbox) = connect(place)?;
+        let Connected { stream, mut inbox, process } = connect(place)?;
+        failpoint::pass("agent.begin");
         wire::send(&stream, request, lock)?;
-        let Reply::Joined { units, unit_bytes } = ask(&mut inbox)? else {
+        let Reply::Joined { units, unit_bytes, nonce } = ask(&mut inbox)? else {
             return Err(Error::Protocol { why: "it does not let this rank join" });
         };
         let fd = inbox.take_fd().ok_or(Error::Protocol { why: "it hands no pool over" })?;
@@ -144,6 +198,7 @@ impl Link {
             return Err(Error::Protocol { why: "the pool's units hold no pages of this job" });
         }
         let memory = Memory::open(&fd, units, unit_bytes)?;
+        inbox.trust()?;
         let news = News {
             stock: Vec::new(),
             asked: false,
@@ -153,10 +208,11 @@ impl Link {
             settled: VecDeque::new(),
             lost: None,
             left: false,
-            heard: Instant::now(),
+            heard: 0,
         };
-        let (stream, news) = (Mutex::new(stream), Mutex::new(news));
-        let shared = Arc::new(Shared { memory, stream, news, changed: Condvar::new() });
+        let (sending, news, changed) = (Mutex::default(), Mutex::new(news), Condvar::new());
+        let shared = Shared { memory, stream, sending, process, nonce, news, changed };
+        let shared = Arc::new(shared);
         let for_reader = Arc::clone(&shared);
         std::thread::Builder::new()
             .name("sf-agent-news".into())
@@ -198,7 +254,8 @@ impl Link {
 
     /// Hands this rank's part over. A failure shows when its fate is asked for.
     pub fn hand_over(&self, part: HandOver) {
-        let _ = self.send(&Request::HandOver(Box::new(part)));
+        failpoint::pass("agent.hand_over");
+        let _ = self.send(&Request::HandOver(self.shared.nonce, Box::new(part)));
     }
 
     /// Gives an attempt up: what was sent of it is discarded.
@@ -209,6 +266,7 @@ impl Link {
     /// Waits for the fate of an attempt that was handed over.
     pub fn settled(&self, attempt: AttemptId) -> Result<Settled> {
         let mut news = self.shared.news();
+        let mut quiet = Quiet::since(&news);
         loop {
             while let Some(settled) = news.settled.pop_front() {
                 if settled.attempt == attempt {
@@ -218,7 +276,7 @@ impl Link {
             if let Some(error) = &news.lost {
                 return Err(error.clone());
             }
-            news = self.shared.wait(news);
+            news = self.shared.wait(news, &mut quiet)?;
         }
     }
 
@@ -227,10 +285,11 @@ impl Link {
         if self.lost().is_some() || self.send(&Request::Leave).is_err() {
             return;
         }
-        let began = Instant::now();
         let mut news = self.shared.news();
-        while !news.left && news.lost.is_none() && began.elapsed() < LEAVE_MAX {
-            news = self.shared.wait(news);
+        let mut quiet = Quiet::since(&news);
+        while !news.left && news.lost.is_none() {
+            let Ok(waited) = self.shared.wait(news, &mut quiet) else { return };
+            news = waited;
         }
     }
 
@@ -245,6 +304,7 @@ impl Link {
         let ask = news.stock.len() < UNITS_LOW && !std::mem::replace(&mut news.asked, true);
         drop(news);
         if ask {
+            failpoint::pass("agent.units");
             self.send(&Request::Lease { count: UNITS_ASKED })?;
         }
         Ok(unit.map(|number| self.unit(number)))
@@ -261,18 +321,14 @@ impl Link {
 
     /// A unit to fill; waits until the agent has one.
     pub(super) fn take_unit(&self) -> Result<Unit> {
+        let mut quiet = Quiet::since(&self.shared.news());
         loop {
             if let Some(unit) = self.unit_in_stock()? {
                 return Ok(unit);
             }
-            let mut news = self.shared.news();
+            let news = self.shared.news();
             if news.stock.is_empty() && news.lost.is_none() {
-                news = self.shared.wait(news);
-            }
-            if news.stock.is_empty() && news.heard.elapsed() > SILENCE_MAX {
-                drop(news);
-                self.shared.lose(Error::lost("it has been silent for too long"));
-                let _ = self.shared.stream().shutdown(std::net::Shutdown::Both);
+                drop(self.shared.wait(news, &mut quiet)?);
             }
         }
     }
@@ -288,7 +344,13 @@ impl Link {
         }
     }
 
-    pub(super) fn send(&self, request: &Request) -> Result<()> {
+    /// Sends filled units.
+    pub(super) fn send_blocks(&self, blocks: Vec<Block>) -> Result<()> {
+        failpoint::pass("agent.blocks");
+        self.send(&Request::Blocks(self.shared.nonce, blocks))
+    }
+
+    fn send(&self, request: &Request) -> Result<()> {
         self.shared.send(request)
     }
 }
@@ -296,7 +358,7 @@ impl Link {
 impl Drop for Link {
     fn drop(&mut self) {
         self.leave();
-        let _ = self.shared.stream().shutdown(std::net::Shutdown::Both);
+        let _ = self.shared.stream.shutdown(std::net::Shutdown::Both);
     }
 }
 
@@ -335,7 +397,7 @@ fn read_news(shared: &Shared, mut inbox: Inbox, mut mapped: Mapped) {
             _ => false,
         };
         let mut news = shared.news();
-        news.heard = Instant::now();
+        news.heard += 1;
         let (mut late, mut asks) = (None, false);
         match reply {
             Ok(Some(Reply::Beat)) => {}

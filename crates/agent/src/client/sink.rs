@@ -15,7 +15,7 @@ use standfast_write::{Batch, Filled, Head, SealedSegment, SegmentSink, Unit, Uns
 
 use super::link::Link;
 use crate::error::Result;
-use crate::message::{Block, Request};
+use crate::message::Block;
 
 /// Filled units that are sent at once.
 const BLOCKS_SENT: usize = 16;
@@ -57,7 +57,7 @@ impl ThroughAgent {
             let unit = block.unit.hand_on();
             Block { order: self.order, stream, number, unit, pages, elem, hashes }
         });
-        self.link.send(&Request::Blocks(blocks.collect()))
+        self.link.send_blocks(blocks.collect())
     }
 }
 

@@ -19,7 +19,7 @@ pub(super) struct Arrivals(Mutex<Entered>);
 #[derive(Default)]
 struct Entered {
     next: u64,
-    streams: HashMap<u64, UnixStream>,
+    streams: HashMap<u64, Arc<UnixStream>>,
 }
 
 /// One of them; it leaves when this is dropped.
@@ -33,19 +33,17 @@ impl Arrivals {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// `None` if there is no descriptor left: then nobody waits for it.
-    pub(super) fn enter(self: &Arc<Self>, stream: &UnixStream) -> Option<Arrival> {
-        let stream = stream.try_clone().ok()?;
+    pub(super) fn enter(self: &Arc<Self>, stream: &Arc<UnixStream>) -> Arrival {
         let mut entered = self.entered();
         let number = entered.next;
         entered.next += 1;
-        entered.streams.insert(number, stream);
-        Some(Arrival { arrivals: Arc::clone(self), number })
+        entered.streams.insert(number, Arc::clone(stream));
+        Arrival { arrivals: Arc::clone(self), number }
     }
 
     /// Whether the other end of some is gone.
     pub(super) fn have_dead(&self) -> bool {
-        self.entered().streams.values().any(is_hung_up)
+        self.entered().streams.values().any(|stream| is_hung_up(stream))
     }
 }
 

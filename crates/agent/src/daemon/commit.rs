@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use standfast_checkpoint::publishing::{
-    Files, Happened, Published, Role, Steps, Talk, Verdict, drive,
+    Aftermath, Files, Happened, Role, Steps, Talk, Verdict, drive,
 };
 use standfast_checkpoint::{
     Described, Entry, Error as CommitError, Holdings, Inventory, Order, Part, Publisher,
@@ -43,10 +43,12 @@ pub(super) fn commit(
     if role == Role::Agent {
         failpoint::pass("commit.before_segments");
     }
-    let sealed = ready.batch.seal();
+    // Sealing replaces nothing; what it leaves of a refused attempt goes when the job is next opened.
+    let sealed = ready.batch.seal().map_err(|error| Failure::new(error.kind(), &error));
+    let sealed = sealed.and_then(|sealed| check_new(publisher, order).map(|()| sealed));
     let (begun, sealed) = match sealed {
         Ok(sealed) => (Ok(()), sealed),
-        Err(error) => (Err(Failure::new(error.kind(), &error)), Vec::new()),
+        Err(failure) => (Err(failure), Vec::new()),
     };
     let handed = ready
         .parts
@@ -68,10 +70,23 @@ pub(super) fn commit(
     let AgentSteps { part, pledged, is_whole, inventory, .. } = steps;
     let news = settled(order.attempt, Ok(()), is_whole.then_some(&*inventory));
     match outcome {
-        Ok(Published { removed, notes }) => {
+        Ok(Aftermath { removed, notes }) => {
             Settled { places: part.places, pledged, removed, notes, ..news }
         }
         Err(failure) => Settled { outcome: Err(failure), ..news },
+    }
+}
+
+/// Whether nothing of such an attempt is in the store: who fails removes what it has written, and must
+/// not write over what others have.
+fn check_new(publisher: &Publisher, order: Order) -> Result<(), Failure> {
+    let (store, pledge) = (&publisher.store, name::pledge(order.version, order.attempt));
+    let image = name::image(order.version, order.attempt, Rank(0));
+    let images = image.rsplit_once('/').map_or("", |(dir, _)| dir);
+    let there = store.list(images).map_err(|error| failure(error.into()))?;
+    match there.is_empty() && store.open(&pledge).is_err() {
+        true => Ok(()),
+        false => Err(Failure::new(Kind::Invalid, "files of this attempt are in the store already")),
     }
 }
 
@@ -155,17 +170,18 @@ impl Steps for AgentSteps<'_> {
         written.map_err(failure)
     }
 
-    fn prune(&mut self) -> Published {
+    fn prune(&mut self) -> Aftermath {
         self.publisher.prune(self.replaced, self.inventory)
     }
 
-    fn remove(&mut self, files: Files) {
+    fn remove(&mut self, files: Files) -> bool {
         // Where the ranks commit, they write the images.
         let ranks = if self.is_whole { self.ranks } else { 0 };
         match files {
             Files::Pledge => self.publisher.discard_pledge(self.order),
             Files::Data => {
                 self.publisher.discard(self.order, (0..ranks).map(Rank), self.part.ids());
+                true
             }
         }
     }

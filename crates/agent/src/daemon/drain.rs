@@ -13,9 +13,12 @@
 //!   (`standfast_drain::Flow`).
 
 use std::collections::HashMap;
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
@@ -24,8 +27,9 @@ use standfast_drain::policy::Policy;
 use standfast_drain::{Drain, Encoding, Error, Event, Flow, Priority, Progress, Retention, Until};
 use standfast_format::{Kind, name};
 use standfast_reduce::FilterChoice;
-use standfast_store::{Options, Store};
+use standfast_store::{EncryptedStore, KeySource, Options, Store};
 use standfast_sys::keep_signals_away;
+use standfast_sys::trust::Trust;
 
 use super::log::Log;
 use crate::message::Manner;
@@ -59,6 +63,9 @@ pub(super) struct Errand {
     pub(super) global: String,
     /// Threads that read and compress.
     pub(super) threads: u32,
+    /// Whose files are read, and who may read those that are written.
+    #[serde(default)]
+    pub(super) trust: Trust,
     /// Checkpoints that stay there: so many of the newest (0: all), and one of so many for ever.
     #[serde(default)]
     pub(super) keep: (u32, u64),
@@ -81,6 +88,8 @@ struct Draining {
     errand: Errand,
     /// Whether a session uses the store.
     has_job: AtomicBool,
+    /// Once somebody has asked for it.
+    key: OnceLock<KeySource>,
     progress: Progress,
     told: Mutex<Told>,
 }
@@ -126,6 +135,7 @@ impl Drains {
         let draining = Arc::new(Draining {
             errand,
             has_job: AtomicBool::new(has_job),
+            key: OnceLock::new(),
             progress: Progress::default(),
             told: Mutex::default(),
         });
@@ -260,17 +270,18 @@ impl Drains {
     /// Carries what is due now. `seen`: the manifests after the last complete pass; while they are
     /// the same the target need not be asked.
     fn pass(&self, draining: &Draining, seen: &mut Option<Vec<String>>) -> Result<(), Error> {
-        let Errand { store, global, threads, keep: (newest, every), manner } = &draining.errand;
+        let Errand { store, global, threads, trust, keep: (newest, every), manner } =
+            &draining.errand;
         if !std::path::Path::new(store).is_dir() {
             // Somebody has removed the job; nothing is left to be carried.
             return Ok(());
         }
-        let local = open(store)?;
+        let local = open(store, trust)?;
         let manifests = list(&*local)?;
         if manifests.is_empty() || seen.as_ref() == Some(&manifests) {
             return Ok(());
         }
-        let target = open(global)?;
+        let target = EncryptedStore::wrap(open(global, trust)?, draining.key()?)?;
         let wrong = |error: standfast_reduce::Error| Error::Manner { why: error.to_string() };
         let encoding = Encoding {
             codec: manner.codec.parse().map_err(wrong)?,
@@ -307,7 +318,7 @@ impl Drains {
                 );
             }
             Event::PassedOver(version, error) => self.log.event(
-                "passed over",
+                "skipped",
                 json!({ "store": store, "version": version, "why": error.to_string() }),
             ),
             Event::Waits(error, _) => told.waits_for = Some(error.to_string()),
@@ -334,7 +345,10 @@ impl Drains {
             false => {
                 let bytes = serde_json::to_vec(&errands).expect("plain values can be written");
                 let new = self.list.with_extension("new");
-                std::fs::write(&new, bytes).and_then(|()| std::fs::rename(&new, &self.list))
+                let mut options = File::options();
+                let options = options.write(true).create(true).truncate(true).mode(0o600);
+                let written = options.open(&new).and_then(|mut file| file.write_all(&bytes));
+                written.and_then(|()| std::fs::rename(&new, &self.list))
             }
         };
         if let Err(error) = written
@@ -352,6 +366,13 @@ impl Drains {
 impl Draining {
     fn told(&self) -> MutexGuard<'_, Told> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where the target's key comes from, if it has one.
+    fn key(&self) -> Result<Option<&KeySource>, Error> {
+        let Some(text) = &self.errand.manner.key else { return Ok(None) };
+        let source = text.parse().map_err(|why| Error::Manner { why })?;
+        Ok(Some(self.key.get_or_init(|| source)))
     }
 
     fn status(&self) -> DrainStatus {
@@ -380,46 +401,18 @@ fn step_back(manner: &Manner) -> Result<(), String> {
     priority.take().map_err(|error| error.to_string())
 }
 
-fn open(place: &str) -> Result<Arc<dyn Store>, Error> {
-    Ok(standfast_store::open(place, &Options::default())?)
+fn open(place: &str, trust: &Trust) -> Result<Arc<dyn Store>, Error> {
+    let options = Options { trust: trust.clone(), ..Options::default() };
+    Ok(standfast_store::open(place, &options)?)
 }
 
 fn list(store: &dyn Store) -> Result<Vec<String>, Error> {
-    let objects = store.list(name::MANIFESTS)?;
-    let mut names: Vec<String> = objects.into_iter().map(|object| object.name).collect();
+    let names = store.list(name::MANIFESTS)?.into_iter().map(|object| object.name);
+    let mut names: Vec<String> =
+        names.filter(|name| name::parse_manifest(name).is_some()).collect();
     names.sort();
     Ok(names)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A job that begins while the drain of its last life looks for the last time needs one too.
-    #[test]
-    fn a_drain_that_a_session_relies_on_does_not_end() {
-        let dir = tempfile::tempdir().unwrap();
-        let log = Log::new(std::fs::File::create(dir.path().join("log")).unwrap());
-        let drains = Drains::open(dir.path().join("drains.json"), &log);
-        let text = |name: &str| dir.path().join(name).to_string_lossy().into_owned();
-        let errand = Errand {
-            store: text("store"),
-            global: text("global"),
-            threads: 1,
-            keep: (0, 0),
-            manner: Manner::default(),
-        };
-        drains.begin(errand.clone(), true);
-        let draining = Arc::clone(&drains.running()[&errand.store]);
-        assert!(!drains.forget(&draining, Ended::Done), "its session is still there");
-        assert!(!drains.are_done());
-
-        drains.job_is_over(&errand.store);
-        let end = Instant::now() + Duration::from_secs(20);
-        while !drains.are_done() {
-            assert!(Instant::now() < end, "nothing is left to be done");
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        assert!(!dir.path().join("drains.json").exists());
-    }
-}
+mod tests;

@@ -8,15 +8,20 @@
 //! Invariants:
 //! - One agent per directory: `agent.lock` is held as long as it lives.
 //! - It ends only when no commit runs. A drain that it interrupts the next agent goes on with.
+//! - What is counted or entered for a connection is so by a guard: it goes with the connection's thread,
+//!   also where that could not be started or has panicked.
 
 mod arrivals;
 mod commit;
 mod connection;
 mod drain;
+pub(crate) mod limits;
 mod log;
 mod pledge;
 mod pool;
 mod session;
+#[cfg(feature = "simulation")]
+pub mod simulation;
 #[cfg(test)]
 mod tests;
 
@@ -38,6 +43,7 @@ use crate::error::{Error, Result};
 use crate::message::{Begin, Failure, Reply, Token};
 use crate::place::Place;
 use crate::status::Status;
+use crate::wire;
 use arrivals::Arrivals;
 use drain::{Drains, Errand};
 use log::Log;
@@ -50,6 +56,8 @@ const BEAT: Duration = Duration::from_secs(1);
 
 /// Most connections at once; each has a thread.
 const CONNECTIONS_MAX: usize = 4096;
+/// How long ranks and drains may take to leave an agent that ends, unless a commit runs.
+const END_MAX: Duration = Duration::from_secs(10);
 
 /// An agent that listens.
 pub struct Daemon {
@@ -124,14 +132,18 @@ impl Daemon {
         let _ = std::fs::remove_file(self.place.socket());
         self.shared.drains.stop();
         self.shared.sessions().values().for_each(|session| session.hang_up());
-        while (self.shared.connections.load(Ordering::SeqCst) > 0
-            && !self.shared.sessions().is_empty())
-            || !self.shared.drains.are_done()
-        {
+        let began = Instant::now();
+        while self.is_left_work() && (began.elapsed() < END_MAX || self.shared.is_committing()) {
             self.shared.tick();
             std::thread::sleep(TICK / 10);
         }
-        self.shared.log.event("end", json!({}));
+        self.shared.log.event("end", json!({ "left": self.is_left_work() }));
+    }
+
+    /// Whether ranks are still connected to their sessions, or drains under way.
+    fn is_left_work(&self) -> bool {
+        let connected = self.shared.connections.load(Ordering::SeqCst) > 0;
+        (connected && !self.shared.sessions().is_empty()) || !self.shared.drains.are_done()
     }
 
     fn accept(&self) {
@@ -146,27 +158,35 @@ impl Daemon {
     }
 
     fn serve(&self, stream: UnixStream) {
-        if self.shared.connections.load(Ordering::SeqCst) >= CONNECTIONS_MAX {
-            self.shared.log.event("too many", json!({ "connections": CONNECTIONS_MAX }));
-            return;
+        let stream = Arc::new(stream);
+        let served = match self.shared.has_room() {
+            Ok(()) => self.start(&stream),
+            Err(why) => Err(why),
+        };
+        if let Err(why) = served {
+            self.shared.log.event("sent away", json!({ "why": why }));
+            wire::send_if_room(&stream, &Reply::Refused(Failure::new(Kind::Busy, why)));
         }
-        let _ = stream.set_nonblocking(false);
-        let shared = Arc::clone(&self.shared);
-        shared.connections.fetch_add(1, Ordering::SeqCst);
-        let arrival = shared.arrivals.enter(&stream);
+    }
+
+    /// Serves a connection in a thread of its own.
+    fn start(&self, stream: &Arc<UnixStream>) -> std::result::Result<(), String> {
+        stream.set_nonblocking(false).map_err(|error| error.to_string())?;
+        let counted = Counted::new(&self.shared);
+        let (arrival, for_thread) = (self.shared.arrivals.enter(stream), Arc::clone(stream));
         let serve = move || {
+            let shared = &counted.0;
             let served =
-                std::panic::AssertUnwindSafe(|| connection::serve(&shared, stream, arrival));
+                std::panic::AssertUnwindSafe(|| connection::serve(shared, for_thread, arrival));
             if std::panic::catch_unwind(served).is_err() {
                 shared.log.event("panic", json!({}));
             }
             shared.sweep();
-            shared.connections.fetch_sub(1, Ordering::SeqCst);
         };
         let started = std::thread::Builder::new().name("sf-agent-rank".into()).spawn(serve);
-        if started.is_err() {
-            self.shared.connections.fetch_sub(1, Ordering::SeqCst);
-        }
+        started
+            .map(drop)
+            .map_err(|error| format!("no thread can be started for this rank: {error}"))
     }
 
     /// Asks it to end as soon as no commit runs; for signal handlers' threads.
@@ -176,7 +196,31 @@ impl Daemon {
     }
 }
 
+/// A connection that counts as one until this is dropped.
+struct Counted(Arc<Shared>);
+
+impl Counted {
+    fn new(shared: &Arc<Shared>) -> Self {
+        shared.connections.fetch_add(1, Ordering::SeqCst);
+        Self(Arc::clone(shared))
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.connections.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 impl Shared {
+    /// Whether one more connection can be served; if not, why.
+    fn has_room(&self) -> std::result::Result<(), String> {
+        if self.connections.load(Ordering::SeqCst) >= CONNECTIONS_MAX {
+            return Err(format!("it has {CONNECTIONS_MAX} connections, and takes no more"));
+        }
+        limits::exhausted().map_or(Ok(()), Err)
+    }
+
     fn tick(&self) {
         self.sweep();
         let mut beat = self.beat.lock().unwrap_or_else(PoisonError::into_inner);
@@ -219,15 +263,22 @@ impl Shared {
         }
         let token = begin.token;
         let session = Session::open(begin, lock, &self.log)?;
-        match self.sessions().entry(token) {
+        self.sweep();
+        let mut sessions = self.sessions();
+        // Copies of one lock are one lock.
+        if sessions.values().any(|other| other.shares_lock(&session)) {
+            return Err(refused(Kind::Busy, &"another session writes to this store"));
+        }
+        match sessions.entry(token) {
             Entry::Vacant(place) => drop(place.insert(Arc::clone(&session))),
             Entry::Occupied(_) => return Err(Error::Protocol { why: "a session begins twice" }),
         }
-        let Begin { store, global, threads, keep_global, keep_every, manner, .. } =
+        drop(sessions);
+        let Begin { store, global, threads, trust, keep_global, keep_every, manner, .. } =
             session.begin.clone();
         if !global.is_empty() {
             let (threads, keep) = (threads.clamp(1, 64), (keep_global, keep_every));
-            self.drains.begin(Errand { store, global, threads, keep, manner }, true);
+            self.drains.begin(Errand { store, global, threads, trust, keep, manner }, true);
         }
         Ok(session)
     }

@@ -38,6 +38,7 @@ pub(super) fn record(
         segments: part.segments.clone(),
         streams: part.places.iter().map(stream).collect(),
         parts,
+        abandons: order.abandons,
     }
 }
 

@@ -74,6 +74,17 @@ impl Pool {
         Ok(())
     }
 
+    /// Fills a unit that a rank has leased, as the rank does through its own mapping.
+    #[cfg(feature = "simulation")]
+    pub(super) fn fill(&self, unit: u32, bytes: &[u8]) {
+        assert!(bytes.len() <= self.memory.unit_bytes(), "it fits");
+        // SAFETY: inside of the mapping; the unit is leased, so nobody else looks at it.
+        unsafe {
+            let start = self.memory.unit(unit).as_ptr();
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), start, bytes.len());
+        }
+    }
+
     /// A filled unit, which is in the agent's hands from now on.
     pub(super) fn hand_over(self: &Arc<Self>, rank: u32, unit: u32) -> Result<Unit> {
         self.table().leases.hand_over(rank, unit).map_err(protocol)?;

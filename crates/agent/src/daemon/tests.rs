@@ -4,6 +4,7 @@ use std::io::Write;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -13,12 +14,15 @@ use standfast_format::{
 };
 use standfast_reduce::PageHasher;
 use standfast_store::{DirStore, Lock, LockGuard, Options, Store};
+use standfast_sys::trust::Trust;
 
 use super::Daemon;
 use crate::client::{Link, Member};
-use crate::message::{Begin, Block, HandOver, Manner, PROTOCOL, Reply, Request, Token};
+use crate::message::{Begin, Block, HandOver, Manner, Nonce, PROTOCOL, Reply, Request, Token};
 use crate::place::Place;
-use crate::wire::{self, Inbox};
+use crate::wire::{self, Inbox, MESSAGE_BYTES_MAX};
+
+const FLUSH_MAX: Duration = Duration::from_secs(60);
 
 struct World {
     dir: tempfile::TempDir,
@@ -52,15 +56,17 @@ impl Drop for World {
 
 /// A client that says what it likes.
 struct Client {
-    stream: UnixStream,
+    stream: Arc<UnixStream>,
     inbox: Inbox,
+    /// Of the session that it has joined.
+    nonce: Nonce,
 }
 
 impl Client {
     fn new(place: &Place) -> Self {
-        let stream = UnixStream::connect(place.socket()).unwrap();
-        let inbox = Inbox::new(stream.try_clone().unwrap());
-        Self { stream, inbox }
+        let stream = Arc::new(UnixStream::connect(place.socket()).unwrap());
+        let inbox = Inbox::new(Arc::clone(&stream), MESSAGE_BYTES_MAX);
+        Self { stream, inbox, nonce: Nonce([0; 16]) }
     }
 
     fn say(&mut self, request: &Request) {
@@ -71,6 +77,10 @@ impl Client {
         loop {
             match self.inbox.receive().ok().flatten() {
                 Some(Reply::Beat) => {}
+                Some(joined @ Reply::Joined { nonce, .. }) => {
+                    self.nonce = nonce;
+                    return Some(joined);
+                }
                 reply => return reply,
             }
         }
@@ -94,7 +104,7 @@ impl Client {
 fn store(dir: &Path) -> (DirStore, LockGuard) {
     let store = DirStore::open(dir.join("store"), &Options::default()).unwrap();
     let header = StoreHeader { id: JobId([4; 16]), job: "j".into(), key: [0; 32], created_ns: 0 };
-    let _ = store.put_new(name::STORE, &header.encode());
+    standfast_checkpoint::complete_header(&store, &header).unwrap();
     let lock = store.lock(Lock::Writer).unwrap();
     (store, lock)
 }
@@ -107,6 +117,7 @@ fn wanted(dir: &Path) -> Begin {
         job: JobId([4; 16]),
         io: "auto".into(),
         io_threads: 2,
+        trust: Trust::default(),
         ranks: vec![0],
         job_ranks: 1,
         hash: HashKind::Xxh3,
@@ -125,20 +136,25 @@ fn wanted(dir: &Path) -> Begin {
     }
 }
 
-const ORDER: Order =
-    Order { version: Version(1), attempt: AttemptId([3; 8]), taken_ns: 0, sequence: 1 };
+const ORDER: Order = Order {
+    version: Version(1),
+    attempt: AttemptId([3; 8]),
+    taken_ns: 0,
+    sequence: 1,
+    abandons: None,
+};
 
-fn block(unit: u32, pages: u32) -> Request {
+fn block(nonce: Nonce, unit: u32, pages: u32) -> Request {
     let (stream, hashes) = (SegmentId([5; 16]), vec![0; pages.min(64) as usize * 16]);
     let block = Block { order: ORDER, stream, number: 0, unit, pages, elem: 0, hashes };
-    Request::Blocks(vec![block])
+    Request::Blocks(nonce, vec![block])
 }
 
 #[test]
 fn strange_bytes_and_requests_out_of_turn_end_the_conversation_only() {
     let world = world();
     let mut strange = Client::new(&world.place);
-    strange.stream.write_all(&[0xff; 64]).unwrap();
+    (&*strange.stream).write_all(&[0xff; 64]).unwrap();
     assert!(strange.is_refused());
     let mut newer = Client::new(&world.place);
     newer.say(&Request::Hello { protocol: PROTOCOL + 1 });
@@ -146,7 +162,7 @@ fn strange_bytes_and_requests_out_of_turn_end_the_conversation_only() {
     for request in [
         Request::Lease { count: 1 },
         Request::Return { units: vec![0] },
-        block(0, 1),
+        block(Nonce([0; 16]), 0, 1),
         Request::Leave,
         Request::Join { token: Token([9; 16]), rank: 0 },
         Request::Begin(Box::new(wanted(world.dir.path()))),
@@ -184,7 +200,7 @@ fn wrong_sessions_are_refused() {
         assert!(Client::begin(&world.place, bad, &lock).is_refused(), "{what}");
     }
     let mut client = Client::begin(&world.place, good(), &lock);
-    assert!(matches!(client.hear(), Some(Reply::Joined { units: 64, unit_bytes: 16384 })));
+    assert!(matches!(client.hear(), Some(Reply::Joined { units: 64, unit_bytes: 16384, .. })));
 }
 
 #[test]
@@ -195,7 +211,7 @@ fn a_flush_waits_for_a_session_whose_rank_dies_while_it_is_opened() {
         let begin = Begin { token: Token([number; 16]), ..wanted(world.dir.path()) };
         // What it sent along is the only one that holds the lock.
         drop((Client::begin(&world.place, begin, &lock), lock));
-        crate::flush(&world.place, &wanted(world.dir.path()).store, None).unwrap();
+        crate::flush(&world.place, &wanted(world.dir.path()).store, FLUSH_MAX).unwrap();
         drop(store.lock(Lock::Writer).unwrap());
     }
 }
@@ -213,7 +229,7 @@ fn hostile_units_and_images_harm_only_their_own_checkpoint() {
             let Some(Reply::Granted { units }) = client.hear() else { panic!("not granted") };
             assert!(units.contains(&0) && units.len() <= 16, "a share of the pool: {units:?}");
         }
-        client.say(&block(unit, pages));
+        client.say(&block(client.nonce, unit, pages));
         let mut heard = client.hear();
         if matches!(heard, Some(Reply::Settled(_))) {
             heard = client.hear();
@@ -231,13 +247,13 @@ fn hostile_units_and_images_harm_only_their_own_checkpoint() {
         stats: Stats::default(),
         elapsed_ns: u64::MAX,
     };
-    client.say(&Request::HandOver(Box::new(part)));
+    client.say(&Request::HandOver(client.nonce, Box::new(part)));
     let Some(Reply::Settled(settled)) = client.hear() else { panic!("not settled") };
     assert!(settled.outcome.is_err() && settled.holdings.is_empty());
     client.say(&Request::Leave);
     assert!(matches!(client.hear(), Some(Reply::Left)));
     let left: Vec<String> = store.list("").unwrap().into_iter().map(|object| object.name).collect();
-    assert_eq!(left, [name::STORE]);
+    assert_eq!(left, ["copies/header", "manifests/header", name::STORE]);
 }
 
 #[test]
@@ -264,10 +280,10 @@ fn a_node_that_is_not_alone_pledges_and_commits_nothing() {
         stats: Stats::default(),
         elapsed_ns: 0,
     };
-    client.say(&Request::HandOver(Box::new(part)));
+    client.say(&Request::HandOver(client.nonce, Box::new(part)));
     let Some(Reply::Settled(settled)) = client.hear() else { panic!("not settled") };
     assert!(settled.outcome.is_ok() && settled.pledged.is_some());
-    assert!(store.list(name::MANIFESTS).unwrap().is_empty());
+    assert!(!store.list(name::MANIFESTS).unwrap().iter().any(|one| one.name.ends_with(".local")));
     let object = name::pledge(ORDER.version, ORDER.attempt);
     let pledge = Pledge::decode(&store.get(&object, 1 << 20).unwrap()).unwrap();
     assert_eq!((pledge.ranks, pledge.parts.len(), pledge.parts[0].rank), (8, 1, Rank(3)));
@@ -276,8 +292,7 @@ fn a_node_that_is_not_alone_pledges_and_commits_nothing() {
 #[test]
 fn another_user_is_sent_away() {
     if !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: only root can be somebody else");
-        return;
+        return standfast_testkit::must::leave_out("root", "only root can be somebody else");
     }
     let world = world();
     // Wider than any agent makes them, so that the peer's uid is all that is left to look at.
@@ -339,7 +354,7 @@ fn an_agent_without_work_ends_and_another_can_begin() {
         daemon.run();
         assert!(crate::status(&place).is_err());
     }
-    crate::flush(&place, "/anything", None).unwrap();
+    crate::flush(&place, "/anything", FLUSH_MAX).unwrap();
 }
 
 #[test]

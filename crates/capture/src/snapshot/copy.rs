@@ -5,6 +5,7 @@
 //! plain copies; asking for the next page ahead made it slower.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::Wanted;
 use super::pool::Pool;
@@ -12,6 +13,12 @@ use crate::tracker::Dirty;
 
 /// Less is copied by the calling thread alone: sooner done than another is started.
 const ALONE_BYTES_MAX: usize = 1 << 20;
+/// Threads take pieces of so many bytes in turn.
+const PIECE_BYTES: usize = 1 << 20;
+/// Each thread takes about so many shares of the moves: it may be held up by the program's others.
+const SHARES: usize = 16;
+/// What lies at most before a copy, so that it begins where its source does in a page.
+pub(super) const SLACK: usize = 4096;
 
 /// What to copy where; nothing is copied before [`Plan::run`].
 pub(super) struct Plan<'a> {
@@ -26,6 +33,8 @@ pub(super) struct Copies {
     /// `None`: all of them.
     pages: Option<Vec<u32>>,
     start: usize,
+    /// Bytes of all copies together.
+    bytes: usize,
     page_bytes: usize,
 }
 
@@ -41,8 +50,11 @@ impl<'a> Plan<'a> {
 
     /// Plans the copy of some bytes; `None` if they do not fit.
     pub(super) fn bytes(&mut self, range: &Range<usize>) -> Option<usize> {
-        let start = self.reserve(range.len())?;
-        self.moves.push((range.start, range.len(), start));
+        let start = self.reserve(range.start, range.len())?;
+        for at in (0..range.len()).step_by(PIECE_BYTES) {
+            let bytes = PIECE_BYTES.min(range.len() - at);
+            self.moves.push((range.start + at, bytes, start + at));
+        }
         Some(start)
     }
 
@@ -51,22 +63,26 @@ impl<'a> Plan<'a> {
         let span = wanted.span;
         let Dirty::Pages(bits) = &wanted.pages else {
             let start = self.bytes(&(span.start..span.end()))?;
-            return Some(Copies { pages: None, start, page_bytes });
+            return Some(Copies { pages: None, start, bytes: span.bytes, page_bytes });
         };
         let pages: Vec<u32> = marked(bits).collect();
-        let start = self.reserve(pages.len() * page_bytes)?;
-        for (at, page) in pages.iter().enumerate() {
+        let start = self.reserve(span.start, pages.len() * page_bytes)?;
+        let mut end = start;
+        for page in &pages {
             let offset = *page as usize * page_bytes;
             let bytes = page_bytes.min(span.bytes - offset);
-            self.moves.push((span.start + offset, bytes, start + at * page_bytes));
+            self.moves.push((span.start + offset, bytes, end));
+            end += bytes;
         }
-        Some(Copies { pages: Some(pages), start, page_bytes })
+        Some(Copies { pages: Some(pages), start, bytes: end - start, page_bytes })
     }
 
-    fn reserve(&mut self, bytes: usize) -> Option<usize> {
-        let start = self.end;
-        // Aligned, for the widest stores.
-        let end = start.checked_add(bytes)?.next_multiple_of(64);
+    /// Aligned, for the widest stores, and as far into a page as the source: a load that follows a
+    /// store to the same place of another page waits for it.
+    fn reserve(&mut self, from: usize, bytes: usize) -> Option<usize> {
+        let place = from % SLACK / 64 * 64;
+        let start = self.end + (place + SLACK - self.end % SLACK) % SLACK;
+        let end = start.checked_add(bytes)?;
         (end <= self.pool.bytes()).then(|| self.end = end)?;
         Some(start)
     }
@@ -77,21 +93,25 @@ impl<'a> Plan<'a> {
     /// What is to be copied is mapped, and nobody writes to it meanwhile.
     pub(super) unsafe fn run(&self, threads: usize) {
         let threads = if self.end < ALONE_BYTES_MAX { 1 } else { threads.max(1) };
-        let share = self.moves.len().div_ceil(threads).max(1);
-        let work = |part: &[(usize, usize, usize)]| {
-            for (from, bytes, to) in part {
-                // SAFETY: the caller vouches for the source; each place in the pool was reserved
-                // for one move.
-                unsafe { copy(*from as *const u8, self.pool.at(*to), *bytes) };
+        let next = AtomicUsize::new(0);
+        // Some moves at once: single pages are small.
+        let share = self.moves.len().div_ceil(threads * SHARES).max(1);
+        let work = || {
+            while let Some(from) = Some(next.fetch_add(share, Ordering::Relaxed))
+                .filter(|from| *from < self.moves.len())
+            {
+                for (from, bytes, to) in self.moves[from..].iter().take(share) {
+                    // SAFETY: the caller vouches for the source; each place in the pool was
+                    // reserved for one move.
+                    unsafe { copy(*from as *const u8, self.pool.at(*to), *bytes) };
+                }
             }
         };
         std::thread::scope(|scope| {
-            let mut parts = self.moves.chunks(share);
-            let own = parts.next().unwrap_or_default();
-            for part in parts {
-                scope.spawn(move || work(part));
+            for _ in 1..threads {
+                standfast_sys::help(scope, work);
             }
-            work(own);
+            work();
         });
     }
 }
@@ -107,6 +127,17 @@ impl Copies {
             Some(pages) => pages.binary_search(&(page as u32)).expect("only wanted pages are read"),
         };
         self.start + number * self.page_bytes
+    }
+
+    /// All copies, end to end.
+    pub(super) fn all<'p>(&self, pool: &'p Pool) -> &'p [u8] {
+        // SAFETY: they were copied before anybody has them, and the place is theirs.
+        unsafe { pool.slice(self.start, self.bytes) }
+    }
+
+    /// Whether every page was copied.
+    pub(super) fn is_whole(&self) -> bool {
+        self.pages.is_none()
     }
 }
 

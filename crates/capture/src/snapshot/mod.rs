@@ -1,14 +1,15 @@
 //! Snapshots: the state of memory at one call, read at leisure while the program goes on writing.
 //!
 //! ```text
-//! call:    pages to take -> few?  copied into the pool at once
-//!                        -> many? protected against writes (userfaultfd), nothing copied
+//! call:    pages to take -> few, or as is wished: copied into the pool at once
+//!                        -> many: protected against writes (userfaultfd), nothing copied
 //! later:   reader -> page: from the pool, or from memory that nobody has written to yet
 //!          writer -> held up -> its granule is copied into the pool -> goes on
 //! ```
 //! Why both ways: protecting single pages costs more than copying them, copying everything costs
 //! eight times what protecting it does. A region of which few pages were written since the last
-//! checkpoint is copied, another is protected as a whole.
+//! checkpoint is copied, another is protected as a whole. Where writers cannot be held up, or
+//! would be for too long, everything is copied: then memory may go right after the call.
 //!
 //! Why userfaultfd and not `mprotect`: a writer inside a system call is held up like any other,
 //! where `mprotect` would make the call fail; and no signal handler is needed. Why not a forked
@@ -28,6 +29,7 @@ mod shield;
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use crate::kernel::inner;
 use crate::kernel::maps::{Maps, has_pinned_memory};
@@ -36,7 +38,7 @@ use copy::Copies;
 use pool::Pool;
 use shield::Shield;
 
-pub(crate) use shield::GRANULE;
+pub use shield::Held;
 
 /// Regions up to this size are copied: cheaper than the calls to protect them.
 const COPIED_BYTES_MAX: usize = 256 << 10;
@@ -46,15 +48,18 @@ const WRITERS_SHARE: usize = 4;
 /// Memory of a snapshot was given back, unmapped or mapped anew before it was read: what was read
 /// may not be the state at the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("protected memory was given back or mapped anew while its state was being taken in")]
+#[error("protected memory was discarded or remapped before it was read")]
 pub struct Lost;
 
 /// Why there is no snapshot; the program must be stopped instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refused {
+    /// The kernel does not let writers be held up.
+    #[error("this process may not use userfaultfd (see docs/CAPTURE.md)")]
+    Forbidden,
     /// What must be copied at once does not fit.
-    #[error("cow_pool is too small for what must be copied at once")]
+    #[error("memory is too small for what must be copied at once")]
     Pool,
     /// Some of the memory is shared, has a file behind it, or is watched by somebody else.
     #[error("some protected memory is shared or has a file behind it")]
@@ -67,7 +72,8 @@ pub enum Refused {
 /// Takes snapshots, one at a time.
 pub struct Snapshots {
     pool: Pool,
-    shield: Shield,
+    /// `None`: writers cannot be held up, everything is copied.
+    shield: Option<Shield>,
 }
 
 /// What is wanted of a region.
@@ -88,11 +94,28 @@ enum Kept {
 }
 
 impl Snapshots {
-    /// Prepares for snapshots with so much memory for copies; `None` where the kernel does not
-    /// let writers be held up, in system calls too.
-    pub fn new(pool_bytes: usize) -> Option<Self> {
-        let pool = Pool::new(pool_bytes);
-        Some(Self { shield: Shield::new(pool.clone())?, pool })
+    /// Prepares for snapshots with so much memory for copies; `None` where the system has no room
+    /// for it. `hold_writers`: whether writers may be held up, where the kernel lets them be, in
+    /// system calls too.
+    pub fn new(pool_bytes: usize, hold_writers: bool) -> Option<Self> {
+        let pool = Pool::new(pool_bytes)?;
+        let shield = hold_writers.then(|| Shield::new(pool.clone())).flatten();
+        Some(Self { shield, pool })
+    }
+
+    /// Memory for copies.
+    pub fn bytes(&self) -> usize {
+        self.pool.bytes()
+    }
+
+    /// Lets memory be there for copies, unless it is told to stop.
+    pub fn warm(&self, stop: &AtomicBool) {
+        self.pool.warm(stop);
+    }
+
+    /// Memory that copies of all wanted pages take, at most.
+    pub fn bytes_for(wanted: &[Wanted], page_bytes: usize) -> usize {
+        wanted.iter().map(|region| copied_bytes(region, page_bytes) + copy::SLACK).sum()
     }
 
     /// Which regions must be protected as a whole: a tracker that watches them must let go first.
@@ -114,11 +137,27 @@ impl Snapshots {
             .collect()
     }
 
-    /// Takes a snapshot of regions; `shielded` as told before. `threads` copy.
+    /// Whether writers of these regions can be held up.
+    pub fn can_shield(&self, wanted: &[Wanted], shielded: &[bool]) -> Result<(), Refused> {
+        if self.shield.is_none() {
+            return Err(Refused::Forbidden);
+        }
+        if shielded.contains(&true) && has_pinned_memory() {
+            return Err(Refused::Pinned);
+        }
+        let maps = Maps::read();
+        let may_be = |(region, shielded): (&Wanted, &bool)| {
+            let inner = inner(region.span);
+            !shielded || (!inner.is_empty() && maps.is_private_anonymous(&inner))
+        };
+        wanted.iter().zip(shielded).all(may_be).then_some(()).ok_or(Refused::Memory)
+    }
+
+    /// Takes a snapshot of regions; `shielded` as told before, or none. `threads` copy.
     ///
     /// # Safety
-    /// The memory of every region is mapped and stays so until the snapshot is dropped. Nobody
-    /// writes to it until this returns.
+    /// The memory of every region is mapped, that of shielded ones until the snapshot is dropped.
+    /// Nobody writes to it until this returns.
     pub unsafe fn take(
         self: &Arc<Self>,
         wanted: &[Wanted],
@@ -126,10 +165,10 @@ impl Snapshots {
         page_bytes: usize,
         threads: usize,
     ) -> Result<Snapshot, Refused> {
-        if shielded.contains(&true) && has_pinned_memory() {
-            return Err(Refused::Pinned);
+        let holds = shielded.contains(&true);
+        if holds {
+            self.can_shield(wanted, shielded)?;
         }
-        let maps = Maps::read();
         let mut plan = copy::Plan::new(&self.pool);
         let mut kept = Vec::with_capacity(wanted.len());
         let mut ranges = Vec::new();
@@ -139,9 +178,6 @@ impl Snapshots {
                 continue;
             }
             let (span, inner) = (region.span, inner(region.span));
-            if inner.is_empty() || !maps.is_private_anonymous(&inner) {
-                return Err(Refused::Memory);
-            }
             let ends = [span.start..inner.start, inner.end..span.end()];
             let mut copies = [0; 2];
             for (end, copy) in ends.iter().zip(&mut copies) {
@@ -154,8 +190,10 @@ impl Snapshots {
         // Nothing is protected yet: these are the bytes at the ends, and regions of few changes.
         // SAFETY: the caller vouches for the memory.
         unsafe { plan.run(threads) };
-        let raised = self.shield.raise(&ranges, slots_from, threads);
-        raised.then_some(()).ok_or(Refused::Memory)?;
+        let raise = |shield: &Shield| shield.raise(&ranges, slots_from, threads);
+        if holds && !self.shield.as_ref().is_some_and(raise) {
+            return Err(Refused::Memory);
+        }
         Ok(Snapshot { snapshots: Arc::clone(self), kept, page_bytes })
     }
 }
@@ -173,14 +211,23 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
+    /// The copies of a region's wanted pages, end to end, and whether these are all its pages;
+    /// `None`: it is read page by page.
+    pub fn copied(&self, region: usize) -> Option<(&[u8], bool)> {
+        match &self.kept[region] {
+            Kept::Copied(copies) => Some((copies.all(&self.snapshots.pool), copies.is_whole())),
+            Kept::Shielded { .. } => None,
+        }
+    }
+
     /// Reads a wanted page of a region, and gives up what lies before: pages are read in ascending
     /// order.
     ///
     /// # Panics
     /// If the page was not wanted, or was given up.
     pub fn read(&self, region: usize, page: usize, out: &mut [u8]) {
-        if let Kept::Shielded { span, first, .. } = &self.kept[region] {
-            self.snapshots.shield.give_up(*first, span.start + page * self.page_bytes);
+        if let Some((shield, span, first)) = self.shielded(region) {
+            shield.give_up(first, span.start + page * self.page_bytes);
         }
         self.peek(region, page, out);
     }
@@ -204,7 +251,7 @@ impl Snapshot {
                     }
                 }
                 let part = wanted.start.max(ends[0].end)..wanted.end.min(ends[1].start);
-                if !part.is_empty() {
+                if let Some(shield) = shield.as_ref().filter(|_| !part.is_empty()) {
                     shield.read(*first, &part, &mut out[part.start - start..part.end - start]);
                 }
             }
@@ -213,44 +260,70 @@ impl Snapshot {
 
     /// Lets writers of a region go on: nothing more of it is read.
     pub fn finish_region(&self, region: usize) {
-        if let Kept::Shielded { first, .. } = &self.kept[region] {
-            self.snapshots.shield.give_up(*first, usize::MAX);
+        if let Some((shield, _, first)) = self.shielded(region) {
+            shield.give_up(first, usize::MAX);
         }
     }
 
     /// Lets writers go on wherever no page of a region is needed any more.
     pub fn keep_only(&self, region: usize, needed: impl Fn(Range<usize>) -> bool) {
-        let Kept::Shielded { span, first, .. } = &self.kept[region] else { return };
-        let pages = |addresses| pages_at(*span, self.page_bytes, addresses);
-        self.snapshots.shield.give_up_unless(*first, |addresses| needed(pages(addresses)));
+        let Some((shield, span, first)) = self.shielded(region) else { return };
+        let pages = |addresses| pages_at(span, self.page_bytes, addresses);
+        shield.give_up_unless(first, |addresses| needed(pages(addresses)));
     }
 
     /// Who waits for pages to be given up: regions, and pages with what identifies the wait.
     pub fn waits(&self) -> Vec<Wait> {
-        let waiting = self.snapshots.shield.waiting();
+        let Some(shield) = &self.snapshots.shield else { return Vec::new() };
         let wait = |(range, addresses): (usize, Range<usize>)| {
-            let of = |kept: &Kept| matches!(kept, Kept::Shielded { first, .. } if *first == range);
-            let region = self.kept.iter().position(of)?;
-            let Kept::Shielded { span, .. } = &self.kept[region] else { return None };
-            let pages = pages_at(*span, self.page_bytes, addresses.clone());
+            let of = |region: &usize| self.shielded(*region).is_some_and(|(.., at)| at == range);
+            let region = (0..self.kept.len()).find(of)?;
+            let (_, span, _) = self.shielded(region)?;
+            let pages = pages_at(span, self.page_bytes, addresses.clone());
             Some(Wait { region, pages, range, addresses })
         };
-        waiting.into_iter().filter_map(wait).collect()
+        shield.waiting().into_iter().filter_map(wait).collect()
     }
 
     /// Ends a wait: its pages are read no more.
     pub fn end_wait(&self, wait: &Wait) {
-        self.snapshots.shield.let_go(wait.range, &wait.addresses);
+        if let Some(shield) = &self.snapshots.shield {
+            shield.let_go(wait.range, &wait.addresses);
+        }
     }
 
     /// Whether what was read is the state at the call. Asked when everything was read.
     pub fn check(&self) -> Result<(), Lost> {
-        self.snapshots.shield.is_whole().then_some(()).ok_or(Lost)
+        let whole = self.snapshots.shield.as_ref().is_none_or(Shield::is_whole);
+        whole.then_some(()).ok_or(Lost)
+    }
+
+    /// Whether writers of such a snapshot could be held up.
+    pub fn may_hold(&self) -> bool {
+        self.snapshots.shield.is_some()
+    }
+
+    /// Whether any region is protected: its memory is still read, and writers may have to wait.
+    pub fn holds_writers(&self) -> bool {
+        (0..self.kept.len()).any(|region| self.is_shielded(region))
     }
 
     /// Whether a region was protected as a whole.
     pub fn is_shielded(&self, region: usize) -> bool {
         matches!(self.kept[region], Kept::Shielded { .. })
+    }
+
+    /// What writers were held up so far.
+    pub fn held(&self) -> Held {
+        self.snapshots.shield.as_ref().map_or_else(Held::default, Shield::held)
+    }
+
+    /// The shield over a region, where it lies, and its number among those protected.
+    fn shielded(&self, region: usize) -> Option<(&Shield, Span, usize)> {
+        match (&self.kept[region], &self.snapshots.shield) {
+            (Kept::Shielded { span, first, .. }, Some(shield)) => Some((shield, *span, *first)),
+            _ => None,
+        }
     }
 }
 
@@ -273,6 +346,6 @@ fn pages_at(span: Span, page_bytes: usize, addresses: Range<usize>) -> Range<usi
 
 impl Drop for Snapshot {
     fn drop(&mut self) {
-        self.snapshots.shield.lower();
+        self.snapshots.shield.iter().for_each(Shield::lower);
     }
 }

@@ -1,6 +1,7 @@
-//! The pool: memory for copies, allocated once and touched before the first snapshot needs it.
+//! The pool: memory for copies, made ready beside the program before a snapshot needs it.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use standfast_sys::AlignedBuf;
 
@@ -12,22 +13,27 @@ struct Arena {
     base: *mut u8,
     bytes: usize,
     /// Keeps the memory; only ever touched through `base`.
-    _memory: AlignedBuf,
+    memory: AlignedBuf,
 }
 
-// SAFETY: `base` points into `_memory`; who writes and reads which place is kept apart by the
+// SAFETY: `base` points into `memory`; who writes and reads which place is kept apart by the
 // users of the pool: the plan of copies before a snapshot, the table of granules after.
 unsafe impl Send for Arena {}
 // SAFETY: as above.
 unsafe impl Sync for Arena {}
 
 impl Pool {
-    pub(super) fn new(bytes: usize) -> Self {
-        let mut memory = AlignedBuf::with_len(bytes.next_multiple_of(super::GRANULE));
-        // Touched now: a program that is stopped should not wait for the system to find memory.
-        memory.fill(0);
+    /// `None` where the system has no room for it.
+    pub(super) fn new(bytes: usize) -> Option<Self> {
+        let mut memory = AlignedBuf::try_with_len(bytes)?;
         let (base, bytes) = (memory.as_mut_ptr(), memory.len());
-        Self(Arc::new(Arena { base, bytes, _memory: memory }))
+        Some(Self(Arc::new(Arena { base, bytes, memory })))
+    }
+
+    /// Lets memory be there, unless it is told to stop: a program that is stopped should not wait
+    /// for the system to find it.
+    pub(super) fn warm(&self, stop: &AtomicBool) {
+        self.0.memory.warm(self.0.bytes, stop);
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -41,10 +47,19 @@ impl Pool {
         unsafe { self.0.base.add(place) }
     }
 
+    /// What was copied to a place.
+    ///
+    /// # Safety
+    /// Whoever copied there is done, and nobody writes there while the slice lives.
+    pub(super) unsafe fn slice(&self, place: usize, bytes: usize) -> &[u8] {
+        assert!(place + bytes <= self.0.bytes, "the place is in the pool");
+        // SAFETY: inside of the arena, which was zeroed; the caller vouches for the rest.
+        unsafe { std::slice::from_raw_parts(self.at(place), bytes) }
+    }
+
     /// Reads what was copied to a place.
     pub(super) fn read(&self, place: usize, out: &mut [u8]) {
-        assert!(place + out.len() <= self.0.bytes, "the place is in the pool");
-        // SAFETY: inside of the arena; whoever copied there is done, and nobody else writes there.
-        unsafe { std::ptr::copy_nonoverlapping(self.at(place), out.as_mut_ptr(), out.len()) };
+        // SAFETY: whoever copied there is done, and nobody else writes there before it is given up.
+        out.copy_from_slice(unsafe { self.slice(place, out.len()) });
     }
 }

@@ -2,6 +2,7 @@
 
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use standfast_capture::{Dirty, Hashing, Mprotect, Span, Tracker, Uffd};
+use standfast_testkit::must::leave_out;
 
 pub(crate) const PAGE: usize = 4096;
 
@@ -50,11 +51,11 @@ pub(crate) fn trackers() -> Vec<Box<dyn Tracker>> {
     let mut all: Vec<Box<dyn Tracker>> = vec![Box::new(Hashing)];
     match Uffd::new() {
         Some(uffd) => all.push(Box::new(uffd)),
-        None => println!("uffd is not available here: skipped"),
+        None => leave_out("userfaultfd", "this process may not use userfaultfd"),
     }
     match Mprotect::new() {
         Some(mprotect) => all.push(Box::new(mprotect)),
-        None => println!("mprotect is not available here: skipped"),
+        None => leave_out("mprotect", "this process may not take faults by a signal"),
     }
     all
 }

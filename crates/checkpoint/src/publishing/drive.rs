@@ -1,6 +1,6 @@
 //! Doing what a commit decides, over a store and the ranks.
 
-use super::{Do, Files, Happened, Published, Publishing, Role, Talk, Verdict};
+use super::{Aftermath, Do, Files, Happened, Publishing, Role, Talk, Verdict};
 
 /// What a commit acts on.
 pub trait Steps {
@@ -14,10 +14,10 @@ pub trait Steps {
     fn write_manifest(&mut self) -> Verdict<Self::Error>;
 
     /// Prunes the store, where it is the only one.
-    fn prune(&mut self) -> Published;
+    fn prune(&mut self) -> Aftermath;
 
-    /// Removes files of this attempt, as far as the store lets it.
-    fn remove(&mut self, files: Files);
+    /// Removes files of this attempt, as far as the store lets it. False: the pledge may still be there.
+    fn remove(&mut self, files: Files) -> bool;
 
     /// Talks to the other ranks, and tells what came of it.
     fn talk(&mut self, talk: Talk<Self::Error>) -> Happened<Self::Error>;
@@ -28,7 +28,7 @@ pub fn drive<S: Steps>(
     role: Role,
     begun: Result<(), S::Error>,
     steps: &mut S,
-) -> Result<Published, S::Error> {
+) -> Result<Aftermath, S::Error> {
     let mut publishing = Publishing::new(role);
     let mut happened = Happened::Begun(begun);
     loop {
@@ -37,10 +37,7 @@ pub fn drive<S: Steps>(
             Do::StoreImages => Happened::Stored(steps.store_images()),
             Do::WriteManifest => Happened::Manifest(steps.write_manifest()),
             Do::Prune => Happened::Pruned(steps.prune()),
-            Do::Remove(files) => {
-                steps.remove(files);
-                Happened::Removed
-            }
+            Do::Remove(files) => Happened::Removed(steps.remove(files)),
             Do::Done(end) => return end,
         };
     }

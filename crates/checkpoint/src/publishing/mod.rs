@@ -51,7 +51,7 @@ pub enum Role {
 
 /// What a commit did besides making the checkpoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Published {
+pub struct Aftermath {
     /// Segments that are gone, or may be.
     pub removed: Vec<SegmentId>,
     /// What its reader should know.
@@ -62,7 +62,7 @@ pub struct Published {
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Verdict<E> {
     /// The checkpoint exists.
-    Committed(Published),
+    Committed(Aftermath),
     /// It does not.
     Failed(E),
     /// Writing the manifest failed, and yet it may be there: what it names must stay.
@@ -95,13 +95,13 @@ pub enum Happened<E> {
     /// What became of the manifest that was written.
     Manifest(Verdict<E>),
     /// What is beyond `keep` is gone.
-    Pruned(Published),
+    Pruned(Aftermath),
     /// What the first rank has told.
     Heard(Verdict<E>),
     /// The other stores have the manifest, but for those of which a note tells why not.
     Spread(Vec<String>),
-    /// It was removed, as far as the store lets it.
-    Removed,
+    /// It was removed, as far as the store lets it. False: the pledge may still be there.
+    Removed(bool),
     /// A rank cannot be reached: nobody knows how far the others have come.
     Lost(E),
 }
@@ -120,7 +120,7 @@ pub enum Do<E> {
     /// Remove something of this attempt.
     Remove(Files),
     /// Nothing more.
-    Done(Result<Published, E>),
+    Done(Result<Aftermath, E>),
 }
 
 /// What ranks do together.
@@ -157,13 +157,13 @@ pub struct Publishing<E> {
     told: bool,
     /// What is still to be removed, last first, and what is said then.
     removing: Vec<Files>,
-    end: Result<Published, E>,
+    end: Result<Aftermath, E>,
 }
 
 impl<E: Clone> Publishing<E> {
     /// Before anything has happened.
     pub fn new(role: Role) -> Self {
-        let end = Ok(Published::default());
+        let end = Ok(Aftermath::default());
         Self { role, own: None, told: false, removing: Vec::new(), end }
     }
 
@@ -200,9 +200,15 @@ impl<E: Clone> Publishing<E> {
             Happened::Spread(notes) => match self.role {
                 // A store that does not know the new checkpoint keeps what it has.
                 Role::Rank { .. } if notes.is_empty() => Do::Talk(Talk::Prune),
-                _ => self.finish(Published { notes, ..Published::default() }),
+                _ => self.finish(Aftermath { notes, ..Aftermath::default() }),
             },
-            Happened::Removed => self.remove_next(),
+            Happened::Removed(is_gone) => {
+                if !is_gone {
+                    // What a pledge names must stay as long as it does.
+                    self.removing.clear();
+                }
+                self.remove_next()
+            }
             // The others may be dead; what all nodes have pledged counts then.
             Happened::Lost(error) if self.told || self.is_pledged() => Do::Done(Err(error)),
             Happened::Lost(error) => self.take_back(error),
@@ -217,7 +223,7 @@ impl<E: Clone> Publishing<E> {
                 Do::Talk(Talk::Images(own))
             }
             (Role::Agent, Ok(())) => Do::WriteManifest,
-            (Role::Pledger, Ok(())) => self.finish(Published::default()),
+            (Role::Pledger, Ok(())) => self.finish(Aftermath::default()),
             (Role::Agent | Role::Pledger, Err(error)) => self.take_back(error),
         }
     }
@@ -243,7 +249,7 @@ impl<E: Clone> Publishing<E> {
     }
 
     /// The checkpoint exists: the pledge has been kept.
-    fn finish(&mut self, published: Published) -> Do<E> {
+    fn finish(&mut self, published: Aftermath) -> Do<E> {
         self.end = Ok(published);
         if let Role::Rank { leads: true, pledged: true, .. } = self.role {
             self.removing = vec![Files::Pledge];
@@ -266,7 +272,7 @@ impl<E: Clone> Publishing<E> {
     fn remove_next(&mut self) -> Do<E> {
         match self.removing.pop() {
             Some(files) => Do::Remove(files),
-            None => Do::Done(std::mem::replace(&mut self.end, Ok(Published::default()))),
+            None => Do::Done(std::mem::replace(&mut self.end, Ok(Aftermath::default()))),
         }
     }
 

@@ -80,6 +80,8 @@ struct World<'c> {
     members: Vec<Member>,
     /// By node.
     pledges: Vec<bool>,
+    /// Nodes where a pledge could not be removed.
+    stayed: Vec<bool>,
     /// Whether the first store has the manifest.
     manifest: bool,
     in_doubt: bool,
@@ -102,9 +104,9 @@ impl<'c> World<'c> {
             Member { publishing, node, next, end, segments, image, lost, is_out }
         });
         let members = members.collect();
-        let (pledges, deaths) = (vec![pledged; nodes], 1);
-        let mut world =
-            Self { choices, members, pledges, manifest: false, in_doubt: false, deaths };
+        let (pledges, stayed, deaths) = (vec![pledged; nodes], vec![false; nodes], 1);
+        let (manifest, in_doubt) = (false, false);
+        let mut world = Self { choices, members, pledges, stayed, manifest, in_doubt, deaths };
         for at in 0..roles.len() {
             // The agent may have pledged, and be gone before it could say so.
             let unheard = world.members[at].publishing.is_pledged() && world.choices.happens();
@@ -154,12 +156,9 @@ impl<'c> World<'c> {
             Do::WriteManifest => self.write_manifest(),
             Do::Prune => {
                 assert!(self.manifest);
-                Happened::Pruned(Published::default())
+                Happened::Pruned(Aftermath::default())
             }
-            Do::Remove(files) => {
-                self.remove(at, files);
-                Happened::Removed
-            }
+            Do::Remove(files) => Happened::Removed(self.remove(at, files)),
             Do::Done(_) => unreachable!("it has ended"),
         };
         self.go_on(at, happened);
@@ -207,24 +206,28 @@ impl<'c> World<'c> {
         self.manifest = how == 0 || how == 2;
         self.in_doubt = how >= 2;
         Happened::Manifest(match how {
-            0 => Verdict::Committed(Published::default()),
+            0 => Verdict::Committed(Aftermath::default()),
             1 => Verdict::Failed(Why::Own(0)),
             _ => Verdict::InDoubt(Why::Doubt),
         })
     }
 
-    fn remove(&mut self, at: usize, files: Files) {
+    fn remove(&mut self, at: usize, files: Files) -> bool {
         let node = self.members[at].node;
         match files {
             Files::Pledge => {
                 assert!(!self.members[at].lost, "the others may have pledged too");
-                self.pledges[node] = false;
+                let stays = self.choices.happens();
+                self.pledges[node] &= stays;
+                self.stayed[node] |= stays;
+                !stays
             }
             Files::Data => {
                 assert!(!self.manifest, "files of a checkpoint that exists");
                 assert!(!self.in_doubt, "files of a checkpoint that may exist");
                 assert!(!self.pledges[node], "what a pledge names");
                 (self.members[at].segments, self.members[at].image) = (false, false);
+                true
             }
         }
     }
@@ -277,7 +280,7 @@ impl<'c> World<'c> {
                 Talk::Spread => Happened::Spread(notes.then(String::new).into_iter().collect()),
                 Talk::Prune => {
                     assert!(self.manifest && !notes);
-                    Happened::Pruned(Published::default())
+                    Happened::Pruned(Aftermath::default())
                 }
             };
             self.go_on(at, happened);
@@ -301,6 +304,9 @@ impl<'c> World<'c> {
             assert!(others.eq(vec![Some(end.is_ok()); self.members.len()]), "ranks disagree");
             if let Role::Rank { .. } | Role::Agent = member.publishing.role {
                 assert_eq!(end.is_ok(), self.manifest && !self.in_doubt);
+                if self.stayed[member.node] {
+                    continue;
+                }
                 let kept = self.manifest || self.in_doubt;
                 assert_eq!(member.segments || member.image, kept, "a failed one leaves nothing");
                 let pledged = self.pledges[member.node];
@@ -368,8 +374,8 @@ fn lost_keeps_a_pledge_and_failed_takes_it_back() {
     let mut publishing = Publishing::new(pledged);
     let next = publishing.next(Happened::Told(Err(Why::Own(1))));
     assert!(matches!(next, Do::Remove(Files::Pledge)));
-    assert!(matches!(publishing.next(Happened::Removed), Do::Remove(Files::Data)));
-    assert!(matches!(publishing.next(Happened::Removed), Do::Done(Err(Why::Own(1)))));
+    assert!(matches!(publishing.next(Happened::Removed(true)), Do::Remove(Files::Data)));
+    assert!(matches!(publishing.next(Happened::Removed(true)), Do::Done(Err(Why::Own(1)))));
     // Nobody has pledged: nobody else can commit it.
     let mut publishing = Publishing::new(rank(true, true, true, false));
     let next = publishing.next(Happened::Lost(Why::Lost));

@@ -18,7 +18,7 @@ pub(crate) struct DrainArgs {
     /// Go on while the job runs: wait for new checkpoints, and try again whatever fails
     #[arg(long)]
     pub(crate) follow: bool,
-    /// Make the best of this time, such as 30s, and say what made it
+    /// Stop after this time, such as 30s; drain the newest checkpoint that fits
     #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "follow")]
     pub(crate) deadline: Option<Duration>,
     /// Every Nth checkpoint, the older ones too [default: the setting `global_keep`: the newest, as

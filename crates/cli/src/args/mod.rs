@@ -19,7 +19,7 @@ use crate::manual;
 pub(crate) use demo::DemoArgs;
 pub(crate) use drain::{DrainArgs, FetchArgs};
 pub(crate) use plan::PlanArgs;
-pub(crate) use run::{RestartFrom, RunArgs};
+pub(crate) use run::RunArgs;
 
 /// Checkpoint/restart for parallel programs: look into stores, check them, take data out.
 #[derive(Parser)]
@@ -43,6 +43,9 @@ pub(crate) struct Global {
     /// Name of the job; may be left out where the store holds only one
     #[arg(long, global = true, value_name = "NAME", help_heading = "Global options")]
     pub(crate) job: Option<String>,
+    /// File with the key of global storage, or !COMMAND that prints it [default: the setting `global_key`]
+    #[arg(long, global = true, value_name = "FILE", help_heading = "Global options")]
+    pub(crate) global_key: Option<String>,
     /// Results as JSON lines, each with a "type"
     #[arg(long, global = true, help_heading = "Global options")]
     pub(crate) json: bool,
@@ -54,8 +57,12 @@ pub(crate) struct Global {
 impl Global {
     /// Where to look.
     pub(crate) fn place(&self) -> Place {
-        let (store, stores, job) = (self.store.clone(), self.stores.clone(), self.job.clone());
-        Place { store, stores, job }
+        Place {
+            store: self.store.clone(),
+            stores: self.stores.clone(),
+            job: self.job.clone(),
+            global_key: self.global_key.clone(),
+        }
     }
 }
 
@@ -86,7 +93,7 @@ pub(crate) enum Command {
     Config(ConfigArgs),
     /// Start, ask or end the agent that writes for all ranks of this node
     Agent(agent::AgentArgs),
-    /// Measure this machine's ceilings and what each stage reaches of them
+    /// Measure hardware limits and how close each stage comes
     Bench(BenchArgs),
     /// Choose interval, levels, groups and codec, and tell what they will cost
     Plan(Box<PlanArgs>),
@@ -175,6 +182,24 @@ pub(crate) struct ExportArgs {
     pub(crate) force: bool,
 }
 
+/// A checkpoint as `ls` names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CheckpointName {
+    pub(crate) version: u64,
+    /// The beginning of its attempt.
+    pub(crate) attempt: String,
+}
+
+impl std::str::FromStr for CheckpointName {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        let (version, attempt) = text.split_once('.').unwrap_or((text, ""));
+        let version = version.parse().map_err(|_| format!("{text:?} is no checkpoint"))?;
+        Ok(Self { version, attempt: attempt.to_owned() })
+    }
+}
+
 /// Arguments of `prune`.
 #[derive(Args)]
 pub(crate) struct PruneArgs {
@@ -187,6 +212,9 @@ pub(crate) struct PruneArgs {
     /// Keep one of so many, by their order of commit [default: the setting `keep`]
     #[arg(long, value_name = "K")]
     pub(crate) keep_every: Option<u64>,
+    /// Remove this checkpoint, also an abandoned one, as `ls` names it (may be given several times)
+    #[arg(long, value_name = "VERSION[.ATTEMPT]")]
+    pub(crate) version: Vec<CheckpointName>,
     /// Give up checkpoints whose manifests are damaged, and free what only they may have needed
     #[arg(long)]
     pub(crate) damaged: bool,
@@ -282,31 +310,4 @@ fn with_tip(mut error: clap::Error) -> clap::Error {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_place_without_its_option_gets_a_tip() {
-        let said = |arg: &str| {
-            let parsed = command().try_get_matches_from(["standfast", "ls", arg]);
-            with_tip(parsed.unwrap_err()).to_string()
-        };
-        assert!(said("/").contains("tip: stores are named by an option: '--store /'"));
-        assert!(said("s3://runs/heat").contains("'--store s3://runs/heat'"));
-        assert!(!said("/no/such/place").contains("--store"));
-    }
-
-    #[test]
-    fn the_definition_is_consistent() {
-        command().debug_assert();
-    }
-
-    #[test]
-    fn every_visible_command_has_its_page() {
-        let command = command();
-        for own in command.get_subcommands().filter(|own| !own.is_hide_set()) {
-            let name = own.get_name();
-            assert!(manual::PAGES.iter().any(|page| page.command == name), "{name} has no page");
-        }
-    }
-}
+mod tests;

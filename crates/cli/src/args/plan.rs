@@ -83,9 +83,9 @@ pub(crate) struct MachineArgs {
     /// Local storage, reading
     #[arg(long, value_name = "RATE", value_parser = quantity::rate, allow_hyphen_values = true)]
     pub(crate) local_read: Option<f64>,
-    /// Room on local storage
+    /// Space on local storage
     #[arg(long, value_name = "BYTES", value_parser = quantity::size, allow_hyphen_values = true)]
-    pub(crate) local_room: Option<f64>,
+    pub(crate) local_space: Option<f64>,
     /// Global store, writing, all nodes together
     #[arg(long, value_name = "RATE", value_parser = quantity::rate, allow_hyphen_values = true)]
     pub(crate) global_write: Option<f64>,

@@ -2,11 +2,10 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
-use standfast::config::Signal;
+use standfast::config::{RestartFrom, Signal};
 
 use super::quantity;
 
@@ -26,10 +25,14 @@ pub(crate) struct RunArgs {
     /// setting signal, or USR1]
     #[arg(long, value_name = "SIGNAL")]
     pub(crate) signal: Option<Signal>,
-    /// Where to start: from the newest checkpoint if there is one (auto), from the beginning
-    /// (never), or from a given checkpoint
-    #[arg(long, value_name = "auto|never|VERSION", default_value = "auto")]
-    pub(crate) restart: RestartFrom,
+    /// Where to start: from the newest checkpoint unless the job has finished (auto), from the
+    /// beginning (never), from a given checkpoint, or from the newest in spite of another input
+    /// (force) [default: the setting restart, or auto]
+    #[arg(long, value_name = "auto|never|VERSION|force")]
+    pub(crate) restart: Option<RestartFrom>,
+    /// What --restart is
+    #[arg(long, hide = true, value_parser = is_restart)]
+    from: Option<String>,
     /// How often to start again after the program has failed
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) retries: u32,
@@ -47,28 +50,8 @@ pub(crate) struct RunArgs {
     pub(crate) command: Vec<OsString>,
 }
 
-/// Where a program starts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RestartFrom {
-    /// From the newest checkpoint if there is one.
-    Auto,
-    /// From the beginning, always.
-    Never,
-    /// From this checkpoint; after a failure from the newest.
-    Version(u64),
-}
-
-impl FromStr for RestartFrom {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match (text, text.parse()) {
-            ("auto", _) => Ok(RestartFrom::Auto),
-            ("never", _) => Ok(RestartFrom::Never),
-            (_, Ok(version)) if version > 0 => Ok(RestartFrom::Version(version)),
-            _ => Err("neither auto nor never nor the number of a checkpoint".into()),
-        }
-    }
+fn is_restart(_: &str) -> Result<String, String> {
+    Err("the word is --restart: auto, never, force, or the number of a checkpoint".into())
 }
 
 fn period(text: &str) -> Result<Duration, String> {
@@ -87,16 +70,6 @@ fn span(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn where_to_start_is_a_word_or_a_version() {
-        assert_eq!("auto".parse(), Ok(RestartFrom::Auto));
-        assert_eq!("never".parse(), Ok(RestartFrom::Never));
-        assert_eq!("12".parse(), Ok(RestartFrom::Version(12)));
-        for bad in ["0", "-1", "newest", ""] {
-            assert!(bad.parse::<RestartFrom>().is_err(), "{bad}");
-        }
-    }
 
     #[test]
     fn periods_are_neither_negative_nor_too_short() {

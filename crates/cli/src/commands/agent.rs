@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 
 use serde_json::json;
-use standfast::{human_bytes, location};
+use standfast::location;
+use standfast_admin::human_bytes;
 use standfast_agent::{DrainStatus, Place, SessionStatus, Status};
 
 use crate::args::Global;

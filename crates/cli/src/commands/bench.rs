@@ -66,8 +66,8 @@ fn found_gpu(output: &Output) -> Result<Option<standfast_measure::Gpu>> {
         (Some(driver), Some(capability), Some(bytes)) => output.line(format_args!(
             "{}: {} ({} free), compute capability {capability}, driver for CUDA {driver}",
             found.text,
-            standfast::human_bytes(bytes as u64),
-            standfast::human_bytes(found.free_bytes.unwrap_or(0) as u64),
+            standfast_admin::human_bytes(bytes as u64),
+            standfast_admin::human_bytes(found.free_bytes.unwrap_or(0) as u64),
         ))?,
         _ => output.line(format_args!("no GPU is used: {}", found.text))?,
     }

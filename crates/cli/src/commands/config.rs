@@ -25,6 +25,8 @@ pub(crate) fn run(global: &Global, args: &ConfigArgs, output: &Output) -> Result
 
 fn effective(loaded: &Loaded, output: &Output) -> Result<()> {
     table(KEYS, &loaded.settings, |name| origin(loaded, name), output)?;
+    let memory = format!("\n  memory for a single rank of this node: {}", loaded.config.memory);
+    output.line(memory)?;
     let where_from = format!(
         "\n  sources, later ones win: default, {FILE} (or the file that {PREFIX}CONFIG names), \
          {PREFIX}NAME, the call"

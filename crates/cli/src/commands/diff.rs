@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use serde_json::json;
-use standfast::human_bytes;
 use standfast_admin::diff::{RegionDiff, diff};
+use standfast_admin::human_bytes;
 use standfast_admin::{choose, open};
 
 use crate::args::{DiffArgs, Global};

@@ -9,11 +9,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use standfast::{Kind, human_bytes};
+use standfast::Kind;
 use standfast_admin::drain::{
     self, Carried, DrainError, Encoding, Event, Fetch, FilterChoice, Flow, Policy, Priority,
     Progress, Retention, Until,
 };
+use standfast_admin::human_bytes;
 use standfast_admin::{Error, open};
 
 use crate::args::{DrainArgs, FetchArgs, Global};
@@ -87,8 +88,8 @@ pub(crate) fn fetch(global: &Global, args: &FetchArgs, output: &Output) -> Resul
 
 fn late(arrived: usize) -> Result<ExitCode> {
     let message = match arrived {
-        0 => "the time is over, and no checkpoint has arrived".to_owned(),
-        count => format!("the time is over; {count} arrived"),
+        0 => "deadline reached: no checkpoint has arrived".to_owned(),
+        count => format!("deadline reached: {count} arrived"),
     };
     Err(Failure::new(Kind::Transient, message)
         .advise("what was sent stays there: another drain goes on where this one was"))
@@ -147,7 +148,7 @@ impl<'a> Log<'a> {
             Event::PassedOver(version, error) => {
                 let text = error.to_string();
                 output.record("passed-over", json!({ "version": version, "why": text }))?;
-                let word = output.paint(WARN, "passed over");
+                let word = output.paint(WARN, "skipped");
                 output.line(format_args!("{word}  checkpoint {version}: {text}"))
             }
             Event::Waits(error, pause) => {

@@ -4,8 +4,8 @@ use std::process::ExitCode;
 use std::sync::atomic::AtomicU64;
 
 use serde_json::json;
-use standfast::human_bytes;
 use standfast_admin::export::{Export, Exported, INDEX, Wanted};
+use standfast_admin::human_bytes;
 use standfast_admin::{choose, open};
 
 use crate::args::{ExportArgs, Global};

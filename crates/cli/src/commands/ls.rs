@@ -5,7 +5,7 @@
 use std::process::ExitCode;
 
 use serde_json::json;
-use standfast::human_bytes;
+use standfast_admin::human_bytes;
 use standfast_admin::list::{self, Checkpoint, Listing};
 
 use crate::args::Global;
@@ -30,11 +30,12 @@ fn tell(job: &str, listing: &Listing, output: &Output) -> Result<()> {
         "job",
         json!({
             "job": job, "store": listing.place, "checkpoints": listing.checkpoints.len(),
-            "stored_bytes": listing.stored_bytes(),
+            "stored_bytes": listing.stored_bytes(), "finished": listing.is_finished,
         }),
     )?;
+    let finished = if listing.is_finished { "  finished" } else { "" };
     output.line(format_args!(
-        "{}  {}",
+        "{}  {}{finished}",
         output.paint(TITLE, format_args!("job {job}")),
         output.paint(FAINT, escape::name(&listing.place))
     ))?;
@@ -54,7 +55,8 @@ fn tell(job: &str, listing: &Listing, output: &Output) -> Result<()> {
             "damaged",
             json!({ "job": job, "object": damaged.object, "kind": kind.name(), "what": what }),
         )?;
-        output.line(format_args!("  {} {}", output.paint(BAD, "damaged"), escape::name(&what)))?;
+        let word = if damaged.is_proven() { "damaged" } else { "unread" };
+        output.line(format_args!("  {} {}", output.paint(BAD, word), escape::name(&what)))?;
     }
     output.line("")
 }
@@ -81,12 +83,15 @@ const COLUMNS: [Column; 9] = [
 
 fn row(checkpoint: &Checkpoint, newest: bool) -> Vec<String> {
     let manifest = &checkpoint.manifest;
-    let state = match (newest, checkpoint.is_marked) {
-        (true, true) => "newest, marked as damaged",
-        (true, false) => "newest",
-        (false, true) => "marked as damaged",
-        (false, false) => "",
-    };
+    // Its attempt names it for `prune`: another one may have the same version.
+    let abandoned = format!("abandoned ({}.{})", manifest.version, manifest.attempt);
+    let states = [
+        (newest, "newest"),
+        (checkpoint.is_finished, "finished"),
+        (checkpoint.is_abandoned, abandoned.as_str()),
+        (checkpoint.is_marked, "marked as damaged"),
+    ];
+    let states: Vec<&str> = states.iter().filter(|(is, _)| *is).map(|(_, word)| *word).collect();
     vec![
         manifest.version.to_string(),
         moment::local(manifest.taken_ns),
@@ -96,7 +101,7 @@ fn row(checkpoint: &Checkpoint, newest: bool) -> Vec<String> {
         human_bytes(manifest.stats.captured_bytes),
         human_bytes(checkpoint.stored_bytes()),
         format!("{:.1} x", checkpoint.ratio()),
-        state.into(),
+        states.join(", "),
     ]
 }
 
@@ -110,6 +115,9 @@ fn record(job: &str, checkpoint: &Checkpoint, newest: bool, output: &Output) -> 
             "sequence": manifest.sequence,
             "newest": newest,
             "marked": checkpoint.is_marked,
+            "finished": checkpoint.is_finished,
+            "abandoned": checkpoint.is_abandoned,
+            "attempt": manifest.attempt.to_string(),
             "taken": moment::local(manifest.taken_ns),
             "taken_ns": manifest.taken_ns,
             "level": checkpoint.level,

@@ -210,7 +210,7 @@ fn others(args: &PlanArgs) -> [(&'static str, &'static str, bool); 8] {
         ("--nodes", "nodes", args.job.nodes.is_some()),
         ("--ranks-per-node", "ranks_per_node", args.job.ranks_per_node.is_some()),
         ("--group-max", "group_max", machine.group_max.is_some()),
-        ("--local-room", "local_bytes", machine.local_room.is_some()),
+        ("--local-space", "local_bytes", machine.local_space.is_some()),
         ("--no-agent", "background", machine.no_agent),
         ("--group", "group", machine.group.is_some()),
         ("--shards", "shards", machine.shards.is_some()),
@@ -233,7 +233,7 @@ fn from_options(args: &PlanArgs, sourced: &mut Sourced) {
     inputs.nodes = args.job.nodes.unwrap_or(inputs.nodes);
     inputs.ranks_per_node = args.job.ranks_per_node.unwrap_or(inputs.ranks_per_node);
     inputs.group_max = machine.group_max.unwrap_or(inputs.group_max);
-    inputs.local_bytes = machine.local_room.or(inputs.local_bytes);
+    inputs.local_bytes = machine.local_space.or(inputs.local_bytes);
     inputs.background &= !machine.no_agent;
     (inputs.group, inputs.shards) = (machine.group, machine.shards);
     if !machine.codec.is_empty() {

@@ -4,12 +4,13 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use std::process::ExitCode;
 
 use serde_json::json;
+use standfast::Version;
 use standfast::prune::Keep;
-use standfast::{Version, human_bytes};
+use standfast_admin::human_bytes;
 use standfast_admin::prune::{self, Proposal};
 use standfast_admin::{OpenJob, open};
 
-use crate::args::{Global, PruneArgs};
+use crate::args::{CheckpointName, Global, PruneArgs};
 use crate::escape;
 use crate::failure::{Failure, Result};
 use crate::output::{BAD, GOOD, Output, TITLE, WARN};
@@ -17,7 +18,7 @@ use crate::output::{BAD, GOOD, Output, TITLE, WARN};
 /// Plans, shows, asks, prunes.
 pub(crate) fn run(global: &Global, args: &PruneArgs, output: &Output) -> Result<ExitCode> {
     let job = open(&global.place())?;
-    let proposal = prune::propose(&job, keep(&job, args))?;
+    let proposal = prune::propose(&job, keep(&job, args)?)?;
     tell(&job, &proposal, output)?;
     if proposal.plan.is_empty() {
         output.line(output.paint(GOOD, "nothing to prune"))?;
@@ -41,14 +42,20 @@ pub(crate) fn run(global: &Global, args: &PruneArgs, output: &Output) -> Result<
     Ok(ExitCode::SUCCESS)
 }
 
-fn keep(job: &OpenJob, args: &PruneArgs) -> Keep {
-    Keep {
-        newest: args.keep.unwrap_or(job.config.keep) as usize,
+fn keep(job: &OpenJob, args: &PruneArgs) -> Result<Keep> {
+    let by_name = !args.version.is_empty() && args.keep.is_none();
+    let named = args.version.iter().map(|CheckpointName { version, attempt }| {
+        prune::find(job, Version(*version), attempt).map_err(Failure::from)
+    });
+    Ok(Keep {
+        // Who names what goes wants nothing else to go.
+        newest: if by_name { 0 } else { args.keep.unwrap_or(job.config.keep) as usize },
+        named: named.collect::<Result<_>>()?,
         versions: args.keep_version.iter().copied().map(Version).collect(),
         every: args.keep_every.unwrap_or(job.config.keep_every),
         drop_damaged: args.damaged,
         ..Keep::default()
-    }
+    })
 }
 
 fn tell(job: &OpenJob, proposal: &Proposal, output: &Output) -> Result<()> {

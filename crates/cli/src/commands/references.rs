@@ -1,8 +1,9 @@
 //! `show --references`: the pages of each rank that another rank holds, as (hash, owner).
 
 use serde_json::json;
-use standfast::{Image, human_bytes};
+use standfast::Image;
 use standfast_admin::OpenJob;
+use standfast_admin::human_bytes;
 use standfast_admin::references::{Reference, references};
 
 use crate::escape;

@@ -1,8 +1,9 @@
 //! `show --ring`: who protects whom, and what each loss of nodes would cost.
 
 use serde_json::json;
-use standfast::{Manifest, human_bytes};
+use standfast::Manifest;
 use standfast_admin::OpenJob;
+use standfast_admin::human_bytes;
 use standfast_admin::ring::RingView;
 
 use crate::escape;

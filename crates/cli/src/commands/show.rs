@@ -5,8 +5,9 @@
 use std::process::ExitCode;
 
 use serde_json::json;
-use standfast::{Image, Manifest, human_bytes, survives};
-use standfast_admin::show::{self, Origin, Region, Segment};
+use standfast::{Image, Manifest};
+use standfast_admin::human_bytes;
+use standfast_admin::show::{self, Origin, Region, Segment, Start};
 use standfast_admin::{OpenJob, choose, open};
 
 use super::{references, ring, writes};
@@ -69,8 +70,10 @@ fn summary(
             "taken_ns": manifest.taken_ns,
             "level": level,
             "ranks": manifest.ranks,
-            "survives": survives(level),
+            "survives": level.survives(),
             "marked": found.marked,
+            "finished": found.start.as_ref().is_some_and(|start| start.finished_ns > 0),
+            "declared": found.start.as_ref().map(|start| &start.declared),
             "page_bytes": page_bytes,
             "hash": found.hash.map(|hash| hash.name()),
             "stats": manifest.stats,
@@ -96,11 +99,25 @@ fn summary(
         )
     ))?;
     output.line(report)?;
+    if let Some(start) = &found.start {
+        about_start(start, output)?;
+    }
     if let Some(why) = found.marked {
         let word = output.paint(WARN, "marked as damaged");
         output.line(format_args!("  {word} by a lazy restart: {}", escape::name(&why)))?;
     }
     Ok(())
+}
+
+fn about_start(start: &Start, output: &Output) -> Result<()> {
+    for one in &start.declared {
+        let (name, value) = (escape::name(&one.name), escape::name(&one.value));
+        output.line(format_args!("  declared {name} = {value}"))?;
+    }
+    match start.finished_ns {
+        0 => Ok(()),
+        ended => output.line(format_args!("  finished {}", moment::local(ended))),
+    }
 }
 
 fn regions(regions: &[Region], output: &Output) -> Result<()> {

@@ -1,7 +1,8 @@
 //! `show --writes`: how a checkpoint's bytes went out, by the size of the writes.
 
 use serde_json::{Value, json};
-use standfast::{Manifest, human_bytes};
+use standfast::Manifest;
+use standfast_admin::human_bytes;
 use standfast_admin::writes::{self, Class, Tally, Writes};
 
 use crate::escape;

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use standfast::config::Loaded;
-use standfast::{Job, Kind, Level, Progress, Protected, Version};
+use standfast::{Job, Level, Progress, Protected, Version};
 
 use super::message::Message;
 use super::{Solver, fill_conductivity};
@@ -99,17 +99,16 @@ fn start(
     step: &Protected<u64>,
     size: usize,
 ) -> Result<()> {
-    let message = match job.restart(None) {
-        Ok(restarted) => Message::Started {
+    let message = match job.restart()? {
+        Some(restarted) => Message::Started {
             step: step.read()[0],
             version: Some(restarted.version.0),
-            passed_over: restarted.passed_over.len(),
+            passed_over: restarted.skipped.len(),
         },
-        Err(error) if error.kind() == Kind::Missing => {
+        None => {
             fill_conductivity(&mut conductivity.write(), size);
             Message::Started { step: 0, version: None, passed_over: 0 }
         }
-        Err(error) => return Err(error.into()),
     };
     say(&message)
 }

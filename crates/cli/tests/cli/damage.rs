@@ -1,5 +1,5 @@
 //! Damaged stores: `verify` names the object, says what is wrong, and knows which checkpoints are
-//! still sound. The library has the last word: sound ones restore, the others do not.
+//! still intact. The library has the last word: intact ones restore, the others do not.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -66,13 +66,13 @@ fn verify(fixture: &Fixture, code: i32, object: &str, what: &str, damaged: &[u64
     text
 }
 
-/// What `verify` calls sound must come back, and what it calls damaged must not.
+/// What `verify` calls intact must come back, and what it calls damaged must not.
 fn restores_agree(fixture: &Fixture, damaged: &[u64]) {
     let damaged: BTreeSet<u64> = damaged.iter().copied().collect();
     let job = open(fixture.dir.path());
     for version in 1..=3u64 {
         let mut bytes = vec![0; FIELD * 8];
-        let recovered = job.recover(Version(version), "field", &mut bytes);
+        let recovered = job.read_region(Version(version), "field", &mut bytes);
         assert_eq!(recovered.is_err(), damaged.contains(&version), "{version}: {recovered:?}");
         if recovered.is_ok() {
             let field = &fixture.fields[version as usize - 1];
@@ -98,7 +98,7 @@ fn a_damaged_page_affects_only_who_uses_it() {
     // Checkpoint 3 alone wrote one page.
     flip(smallest, SEGMENT_HEADER_BYTES + 100);
     let text = verify(&fixture, 10, &fixture.name(smallest), "slot 0", &[3]);
-    assert!(text.out.contains("sound: 1, 2, not sound: 3"), "{}", text.out);
+    assert!(text.out.contains("intact: 1, 2, not intact: 3"), "{}", text.out);
     assert_eq!(fixture.run(&["verify", "2"]).code, 0);
     assert_eq!(fixture.run(&["verify", "3"]).code, 10);
 }
@@ -183,6 +183,10 @@ fn a_store_without_a_good_header_says_so() {
     for (damage, code) in [(flip as fn(&Path, usize), 10), (|path, _| make_newer(path), 17)] {
         let fixture = Fixture::new();
         damage(&fixture.store().join("store"), 40);
+        assert_eq!(fixture.run(&["show"]).code, if code == 10 { 0 } else { code }, "of a copy");
+        for copy in ["manifests/header", "copies/header"] {
+            damage(&fixture.store().join(copy), 40);
+        }
         for command in ["verify", "show", "prune"] {
             let ran = fixture.run(&[command]);
             assert_eq!(ran.code, code, "{command}: {}", ran.err);

@@ -36,7 +36,7 @@ fn what_is_kept_can_be_restored() {
     let job = open(fixture.dir.path());
     for version in [1, 3] {
         let mut bytes = vec![0; FIELD * 8];
-        job.recover(Version(version), "field", &mut bytes).unwrap();
+        job.read_region(Version(version), "field", &mut bytes).unwrap();
         let expected = fixture.fields[version as usize - 1].iter().flat_map(|v| v.to_ne_bytes());
         assert!(bytes.into_iter().eq(expected), "checkpoint {version}");
     }

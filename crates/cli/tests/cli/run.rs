@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use standfast::Kind;
+use standfast_testkit::must::leave_out;
 
 const PATIENCE: Duration = Duration::from_secs(100);
 
@@ -52,7 +53,8 @@ pub(crate) fn child_of(parent: u32, name: &str) -> Option<Pid> {
 
 fn manifests(dir: &Path) -> BTreeSet<OsString> {
     let entries = fs::read_dir(dir.join("store/test/manifests")).into_iter().flatten();
-    entries.map(|entry| entry.unwrap().file_name()).collect()
+    let names = entries.map(|entry| entry.unwrap().file_name());
+    names.filter(|name| name.as_encoded_bytes().starts_with(b"v")).collect()
 }
 
 pub(crate) fn checkpoints(dir: &Path) -> usize {
@@ -272,13 +274,13 @@ fn working_criu() -> Option<PathBuf> {
     let found = std::env::split_paths(&everywhere).map(|dir| dir.join("criu"));
     let criu = named.or_else(|| found.into_iter().find(|path| path.is_file()));
     let Some(criu) = criu else {
-        eprintln!("skipped: there is no criu in PATH, and STANDFAST_TEST_CRIU names none");
+        leave_out("criu", "there is no criu in PATH, and STANDFAST_TEST_CRIU names none");
         return None;
     };
     match Command::new(&criu).arg("check").output() {
         Ok(checked) if checked.status.success() => Some(criu.parent().unwrap().to_owned()),
         checked => {
-            eprintln!("skipped: {} does not work here: {checked:?}", criu.display());
+            leave_out("criu", format!("{} does not work here: {checked:?}", criu.display()));
             None
         }
     }

@@ -62,7 +62,7 @@ fn take(job: &Job, memory: &mut [u8], version: u64) {
 
 fn restart(store: &str, version: u64) {
     let (job, memory) = open(store);
-    let restarted = job.restart(None).unwrap();
+    let restarted = job.restart().unwrap().unwrap();
     assert_eq!(restarted.version, Version(version));
     assert!(memory == bytes(version), "another state");
     println!("{restarted:?}");
@@ -71,7 +71,7 @@ fn restart(store: &str, version: u64) {
 /// Comes back and takes one more checkpoint.
 fn go_on(store: &str, version: u64) {
     let (job, mut memory) = open(store);
-    job.restart(None).unwrap();
+    job.restart().unwrap().unwrap();
     take(&job, &mut memory, version);
     job.close().unwrap();
 }

@@ -12,8 +12,8 @@ use crate::Measured;
 use crate::figure::{Bar, Better, Error, Figure, Result, Setting, timed};
 use crate::memory;
 
-/// Holds what changes at 10 % of a gibibyte.
-const COW_POOL: &str = "160MiB";
+/// Holds what changes at 10 % of a gibibyte, and blocks.
+const MEMORY: &str = "224MiB";
 /// Bookkeeping may take this share of what is protected.
 const BOOKKEEPING_SHARE: f64 = 0.03;
 
@@ -36,7 +36,7 @@ pub(super) fn measure(
         ("store", &*store),
         ("job", "bench"),
         ("capture", "cow"),
-        ("lab.cow_pool", COW_POOL),
+        ("memory", MEMORY),
         ("keep", "1"),
     ];
     let job = Job::open(&settings)?;
@@ -109,8 +109,8 @@ fn memory_bar(job: &Job, bytes: usize, extra: u64) -> Bar {
     let config = &job.config().config;
     let options = standfast::location::options(config);
     let io = (options.chunk_bytes * (2 * options.io_threads + 1)) as u64;
-    let bound = (config.cow_pool.0 + config.pool.0 + io) as f64 + BOOKKEEPING_SHARE * bytes as f64;
+    let bound = (config.memory.0 + io) as f64 + BOOKKEEPING_SHARE * bytes as f64;
     let name = "cow memory under full rewrite, share of its bound";
     Bar::new(LETTER, name, extra as f64 / bound, Better::Lower, 1.0)
-        .ceiling(bound / (1 << 20) as f64, "MiB, pools + 3 %")
+        .ceiling(bound / (1 << 20) as f64, "MiB, memory + 3 %")
 }

@@ -52,7 +52,7 @@ fn write_us(memory: &mut [u8], stride: usize) -> f64 {
 }
 
 fn by_userfaultfd(memory: &mut [u8]) -> Option<(Duration, f64)> {
-    let snapshots = Arc::new(Snapshots::new(POOL)?);
+    let snapshots = Arc::new(Snapshots::new(POOL, true)?);
     let wanted = [Wanted { span: span(memory), pages: Dirty::All }];
     // SAFETY: the memory outlives the snapshot, and nobody else writes to it.
     let (snapshot, blocked) = timed(|| unsafe { snapshots.take(&wanted, &[true], PAGE, THREADS) });

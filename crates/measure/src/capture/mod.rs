@@ -4,10 +4,13 @@
 //! happens in memory the best round counts. Changed pages are scattered evenly, which is the worst
 //! case for everything that works on ranges.
 
+mod cost;
 mod cow;
 mod lazy;
 mod mechanism;
 mod tracker;
+
+pub use cost::cost_bars;
 
 use std::time::Duration;
 

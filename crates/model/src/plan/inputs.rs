@@ -64,7 +64,7 @@ pub struct Inputs {
     pub background: bool,
     /// Most memory per node the pool may take.
     pub pool_bytes_max: f64,
-    /// Room on local storage per node, where known.
+    /// Space on local storage per node, where known.
     pub local_bytes: Option<f64>,
     /// Largest group to consider.
     pub group_max: u64,

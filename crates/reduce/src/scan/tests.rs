@@ -34,7 +34,7 @@ impl PageSource for Memory<'_> {
     }
 }
 
-fn target(positions: &mut Positions) -> Target<'_> {
+fn target(positions: &mut PageTable) -> Target<'_> {
     Target { positions, dirty: None, trust_dirty: false }
 }
 
@@ -42,7 +42,7 @@ fn target(positions: &mut Positions) -> Target<'_> {
 fn scan(
     scanner: &Scanner,
     regions: &[Vec<u8>],
-    positions: &mut [Positions],
+    positions: &mut [PageTable],
 ) -> Vec<(usize, Vec<u8>, bool)> {
     scan_source(scanner, &Memory { regions, here: true }, positions)
 }
@@ -50,7 +50,7 @@ fn scan(
 fn scan_source(
     scanner: &Scanner,
     source: &Memory<'_>,
-    positions: &mut [Positions],
+    positions: &mut [PageTable],
 ) -> Vec<(usize, Vec<u8>, bool)> {
     let mut targets: Vec<Target<'_>> = positions.iter_mut().map(target).collect();
     let mut seen = Seen::of(scanner);
@@ -101,7 +101,7 @@ impl Consume for Seen<'_> {
 #[test]
 fn walking_and_scanning_see_the_same() {
     let bytes: Vec<u8> = (0..70 * PAGE + 5).map(|at| (at / PAGE % 9) as u8).collect();
-    let mut positions = [Positions::default(), Positions::default(), Positions::default()];
+    let mut positions = [PageTable::default(), PageTable::default(), PageTable::default()];
     let regions = [bytes];
     let walked = scan(&scanner(1), &regions, &mut positions[..1]);
     let scanned = scan(&scanner(3), &regions, &mut positions[1..2]);
@@ -123,10 +123,52 @@ fn walking_and_scanning_see_the_same() {
     assert_eq!(seen.pages.len(), 1, "5 was said to be clean");
 }
 
+/// One region of which only the pages that may be dirty are there.
+struct Packed(Vec<u8>, usize);
+
+impl PageSource for Packed {
+    type Error = ();
+
+    fn reach(&self, region: usize) -> Option<Reach<'_>> {
+        (region == 0).then_some(Reach::Packed(&self.0, self.1))
+    }
+
+    fn bring(&self, _: &[PageAt], _: bool, _: &mut crate::Take<'_, ()>) -> Result<(), ()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn packed_pages_are_seen_as_the_whole_region_would_be() {
+    let mut memory: Vec<u8> = (0..200 * PAGE + 100).map(|at| (at / 7) as u8).collect();
+    let regions = |memory: &[u8]| vec![memory.to_vec()];
+    for threads in [1, 3] {
+        let scanner = scanner(threads);
+        let (mut whole, mut packed) = (vec![PageTable::default()], vec![PageTable::default()]);
+        scan(&scanner, &regions(&memory), &mut whole);
+        scan(&scanner, &regions(&memory), &mut packed);
+        // Written is not changed: the last two are marked only.
+        let mut bits = vec![0u64; 4];
+        for (page, written) in [(0, 1), (63, 2), (64, 3), (130, 0), (200, 0)] {
+            bits[page / 64] |= 1 << (page % 64);
+            memory[page * PAGE] = memory[page * PAGE].wrapping_add(written);
+        }
+        let marked = |page: usize| bits[page / 64] >> (page % 64) & 1 == 1;
+        let pages = memory.chunks(PAGE).enumerate().filter(|(page, _)| marked(*page));
+        let source = Packed(pages.flat_map(|(_, bytes)| bytes).copied().collect(), memory.len());
+        let mut target = [Target { dirty: Some(&bits), ..target(&mut packed[0]) }];
+        let mut seen = Seen::of(&scanner);
+        scanner.scan(&source, &mut target, &mut seen).unwrap();
+        assert_eq!(seen.pages, scan(&scanner, &regions(&memory), &mut whole), "{threads} threads");
+        assert_eq!(seen.pages.len(), 3);
+        assert_eq!(packed[0].hashes(), whole[0].hashes());
+    }
+}
+
 #[test]
 fn a_failing_consumer_leaves_nothing_known() {
     let bytes = vec![1; 100 * PAGE];
-    let mut positions = Positions::default();
+    let mut positions = PageTable::default();
     let two = scanner(2);
     let mut failing = Seen { most: 10, ..Seen::of(&two) };
     let source = Memory { regions: std::slice::from_ref(&bytes), here: true };
@@ -138,7 +180,7 @@ fn a_failing_consumer_leaves_nothing_known() {
 #[test]
 fn only_dirty_and_unseen_pages_are_looked_at() {
     let mut bytes = vec![1; 100 * PAGE];
-    let mut positions = Positions::default();
+    let mut positions = PageTable::default();
     scan(&scanner(2), std::slice::from_ref(&bytes), std::slice::from_mut(&mut positions));
     bytes.resize(102 * PAGE, 2);
     bytes[3 * PAGE] = 7;
@@ -162,7 +204,7 @@ proptest! {
     ) {
         let scanner = scanner(threads);
         let mut regions: Vec<Vec<u8>> = sizes.iter().map(|size| vec![0; *size]).collect();
-        let mut positions: Vec<Positions> = sizes.iter().map(|_| Positions::default()).collect();
+        let mut positions: Vec<PageTable> = sizes.iter().map(|_| PageTable::default()).collect();
         let all = scan(&scanner, &regions, &mut positions);
         let pages: usize = sizes.iter().map(|size| size.div_ceil(PAGE)).sum();
         prop_assert_eq!(all.len(), pages);

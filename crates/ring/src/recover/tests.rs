@@ -6,7 +6,7 @@ use standfast_comm::{Comm, collective, run_threads};
 use super::*;
 use crate::code::Family;
 use crate::error::Error;
-use crate::lab::{BLOCK_BYTES, Lab};
+use crate::tests::job::{BLOCK_BYTES, Lab};
 use crate::topology::{GroupId, Piece, Shape, Spread, Topology};
 
 const BLOCK: usize = BLOCK_BYTES as usize;
@@ -163,7 +163,7 @@ fn shards_of_another_checkpoint_are_not_used() {
     let keeper = lab.topology.keeper(group, 0);
     let piece = Piece { group, index: 2 };
     let mut shard = lab.stores[keeper].shard(piece).unwrap();
-    shard.header.stamp = crate::lab::stamp(2);
+    shard.header.stamp = crate::tests::job::stamp(2);
     let mut file = lab.stores[keeper].get(piece).unwrap();
     let body = file.split_off(shard.body_at as usize);
     lab.stores[keeper].put(piece, [shard.header.encode(), body].concat());

@@ -122,5 +122,3 @@ fn thread_time() -> Duration {
 
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod waiting;

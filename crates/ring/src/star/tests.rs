@@ -3,10 +3,10 @@ use standfast_comm::{Comm, Tag, run_threads};
 use crate::encode::{Order, encode, encode_with};
 use crate::error::{Error, Outside};
 use crate::field::multiply;
-use crate::lab::{BLOCK_BYTES, Lab, options, stamp};
 use crate::memory::Memory;
 use crate::recover::{Recovery, recover_with};
 use crate::star::{Arithmetic, Block, FACTORS_MAX, Factors, Means, Sink, Source};
+use crate::tests::job::{BLOCK_BYTES, Lab, options, stamp};
 use crate::topology::{Piece, Shape, Spread, Topology};
 
 const BLOCK: usize = BLOCK_BYTES as usize;

@@ -21,8 +21,8 @@ use standfast_comm::{Comm, Result};
 use standfast_format::{HashKind, SegmentId};
 
 use super::Strategy;
-use super::assignment::{Assignment, Pairs, Place, Places, StopWatch};
-use super::places::{self, NewPages, Stored};
+use super::assignment::{Assignment, Location, Pairs, Places, StopWatch};
+use super::places::{self, NewPages, StoredHashes};
 use super::tally::Tally;
 use super::wire::{Reader, count, put};
 use gathered::Gathered;
@@ -146,10 +146,10 @@ impl Strategy for Exact {
         comm: &dyn Comm,
         assignment: &Assignment,
         segments: &[SegmentId],
-        place: &dyn Fn(u32) -> Place,
+        place: &dyn Fn(u32) -> Location,
     ) -> Result<Places> {
         let hashes = std::mem::take(&mut self.stored);
-        let stored = Stored { hashes: &hashes, hash_bytes: self.hash_bytes };
+        let stored = StoredHashes { hashes: &hashes, hash_bytes: self.hash_bytes };
         let (places, new) = places::exchange(comm, assignment, segments, place, stored)?;
         self.new = new;
         Ok(places)

@@ -113,7 +113,7 @@ proptest! {
             };
             let hashes = hashes(HashKind::Xxh3, &pages[comm.rank()]);
             let assignment = strategy.assign(comm, &hashes)?;
-            let place = |slot: u32| Place { segment: 0, slot };
+            let place = |slot: u32| Location { segment: 0, slot };
             let places = strategy.locate(comm, &assignment, &[SegmentId([7; 16])], &place)?;
             strategy.commit();
             for candidate in 0..assignment.len() as u32 {

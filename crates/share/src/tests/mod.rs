@@ -11,7 +11,7 @@ use proptest::strategy::Strategy as _;
 use standfast_comm::{Comm, Threads, run_threads};
 use standfast_format::{HashKind, SegmentId};
 
-use super::{Assignment, Exact, Fate, Place, Places, Shares, Strategy, Threshold, TopK};
+use super::{Assignment, Exact, Fate, Location, Places, Shares, Strategy, Threshold, TopK};
 
 const SIZES: [usize; 7] = [1, 2, 3, 5, 7, 8, 16];
 /// Pages that a rank of the tests puts into a segment.
@@ -60,14 +60,14 @@ fn checkpoint(
     let order: Vec<u32> = assignment.mine().collect();
     let place = |candidate: u32| {
         let at = order.binary_search(&candidate).expect("only own pages are asked for") as u32;
-        Place { segment: at / SEGMENT_SLOTS, slot: at % SEGMENT_SLOTS }
+        Location { segment: at / SEGMENT_SLOTS, slot: at % SEGMENT_SLOTS }
     };
     let segments: Vec<SegmentId> = (0..(order.len() as u32).div_ceil(SEGMENT_SLOTS))
         .map(|number| segment_id(attempt, rank, number))
         .collect();
     let places = strategy.locate(comm, &assignment, &segments, &place).unwrap();
     let stored = order.iter().map(|candidate| {
-        let Place { segment, slot } = place(*candidate);
+        let Location { segment, slot } = place(*candidate);
         (pages[*candidate as usize], (segments[segment as usize], slot))
     });
     outcome(stored.collect(), pages, &assignment, &places)

@@ -1,92 +1,83 @@
-//! The committer: a thread that commits drafts while the program goes on.
+//! The committer: a thread that brings attempts to their end while the program goes on.
 //!
-//! Data: [`Work`] and the inventory -> the thread, which makes the draft and does what it may of
-//! [`commit`](super::commit) -> [`Committer::settle`], where the rest is done.
+//! Data: what a call has taken, and the inventory -> the thread, which takes pages in, seals, and
+//! publishes where it may talk to other ranks -> [`Committer::step`], where the rest is done.
 //!
 //! Invariants:
-//! - One draft at a time; every draft that was handed over is answered, and its inventory comes back.
+//! - One attempt at a time; every one that was handed over comes back, and so does the inventory.
 
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use standfast_checkpoint::Inventory;
 use standfast_comm::Collective;
-use standfast_format::Version;
+use standfast_store::Store;
 use standfast_sys::keep_signals_away;
+use standfast_take::{Attempt, Closed, Published, Taken};
 
-use super::commit::{CommitSettings, Outcome, Sealed};
-use super::draft::Draft;
+use super::commit::CommitSettings;
 use crate::error::{Error, Result};
+use crate::space::Limit;
 use crate::stores::Stores;
-
-/// What the thread hands back.
-pub(super) enum Step {
-    /// The other ranks must be asked, which the thread may not.
-    Sealed(Box<Sealed>),
-    /// The other ranks must be told that there is no draft of this version.
-    Failed(Version, Error),
-    Settled(Box<Outcome>),
-}
-
-/// What the thread is handed.
-pub(crate) enum Work {
-    Draft(Box<Draft>),
-    /// A snapshot of this version, from which the draft is still to be made; whether the agent
-    /// commits it then, so that no other rank waits for this one.
-    Snapshot(Version, TakeIn, bool),
-}
-
-/// Makes a draft of a snapshot, together with the other ranks where a thread may talk to them.
-pub(crate) type TakeIn = Box<dyn FnOnce(Option<&Collective>) -> Result<Draft> + Send>;
-
-impl Work {
-    /// The draft, or which version has none, why, and whether the agent commits it.
-    pub(super) fn draft(
-        self,
-        team: Option<&Collective>,
-    ) -> std::result::Result<Draft, (Version, Error, bool)> {
-        match self {
-            Work::Draft(draft) => Ok(*draft),
-            Work::Snapshot(version, take_in, alone) => {
-                take_in(team).map_err(|error| (version, error, alone))
-            }
-        }
-    }
-}
 
 /// The committer: its thread, and what it needs to finish in a caller's.
 pub(crate) struct Committer {
     settings: CommitSettings,
-    drafts: Option<Sender<(Work, Inventory)>>,
-    steps: Receiver<(Step, Inventory)>,
+    work: Option<Sender<(Taken, Inventory)>>,
+    closed: Receiver<(Closed<Error>, Inventory)>,
     thread: Option<JoinHandle<()>>,
+    /// Where no thread can be started, and in a simulation, calls do its work.
+    here: Option<Here>,
+}
+
+/// Whoever calls commits: the ranks, if it may talk to them then, and where answers go.
+type Here = (Option<Collective>, Sender<(Closed<Error>, Inventory)>);
+
+impl CommitSettings {
+    /// What the committer does with what was taken: all of it, if it may talk to the ranks.
+    fn answer(
+        &self,
+        taken: Taken,
+        team: Option<&Collective>,
+        mut inventory: Inventory,
+    ) -> (Closed<Error>, Inventory) {
+        let _busy = standfast_checkpoint::busy::hold(&*self.publisher.store);
+        let closed = self.close(taken, team, &mut inventory);
+        (closed, inventory)
+    }
 }
 
 impl Committer {
     /// `team`: the ranks, if a thread beside the program may talk to them.
     pub(crate) fn start(settings: CommitSettings, team: Option<Collective>) -> Self {
-        let (drafts, queue) = bounded::<(Work, Inventory)>(1);
-        let (done, steps) = bounded(1);
-        let own = settings.clone();
+        let (work, queue) = bounded::<(Taken, Inventory)>(1);
+        let (done, closed) = bounded(1);
+        #[cfg(feature = "simulation")]
+        if crate::identity::simulation::is_installed() {
+            let here = Some((team, done));
+            return Self { settings, work: None, closed, thread: None, here };
+        }
+        // The thread takes it, or the caller where there is none.
+        let here = Arc::new(Mutex::new(Some((team, done))));
+        let take =
+            |here: &Mutex<Option<Here>>| here.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let (own, for_thread) = (settings.clone(), Arc::clone(&here));
         let run = move || {
             keep_signals_away();
-            for (work, mut inventory) in queue {
-                let _busy = standfast_checkpoint::busy::hold(&*own.publisher.store);
-                let step = own.step(work, team.as_ref(), &mut inventory);
-                let step = match &team {
-                    Some(team) => Step::Settled(Box::new(own.finish(team, step, &mut inventory))),
-                    None => step,
-                };
-                if done.send((step, inventory)).is_err() {
+            let Some((team, done)) = take(&for_thread) else { return };
+            for (taken, inventory) in queue {
+                if done.send(own.answer(taken, team.as_ref(), inventory)).is_err() {
                     return;
                 }
             }
         };
-        let thread = std::thread::Builder::new()
-            .name("sf-commit".into())
-            .spawn(run)
-            .expect("a thread can be started");
-        Self { settings, drafts: Some(drafts), steps, thread: Some(thread) }
+        match std::thread::Builder::new().name("sf-commit".into()).spawn(run) {
+            Ok(thread) => {
+                Self { settings, work: Some(work), closed, thread: Some(thread), here: None }
+            }
+            Err(_) => Self { settings, work: None, closed, thread: None, here: take(&here) },
+        }
     }
 
     /// The stores of the job.
@@ -94,29 +85,59 @@ impl Committer {
         &self.settings.stores
     }
 
-    /// Hands work over. The inventory travels along and comes back with the outcome.
-    pub(crate) fn submit(&self, work: Work, inventory: Inventory) -> Result<()> {
-        let drafts = self.drafts.as_ref();
-        let sent = drafts.is_some_and(|drafts| drafts.send((work, inventory)).is_ok());
-        if sent { Ok(()) } else { Err(Error::Broken { what: "the committer" }) }
+    /// Size of a page.
+    pub(crate) fn page_bytes(&self) -> u32 {
+        self.settings.publisher.page_bytes
     }
 
-    /// Whether the thread has done what it can for the draft that was handed over.
+    /// What the local store may take.
+    pub(crate) fn limit(&self) -> Limit {
+        self.settings.limit
+    }
+
+    /// The store of this rank.
+    pub(crate) fn store(&self) -> &dyn Store {
+        &*self.settings.publisher.store
+    }
+
+    /// Hands over what was taken. The inventory travels along and comes back with the outcome.
+    pub(crate) fn submit(&self, taken: Taken, inventory: Inventory) -> Result<()> {
+        if let Some((team, done)) = &self.here {
+            let answer = self.settings.answer(taken, team.as_ref(), inventory);
+            return done.send(answer).map_err(|_| Error::broken("the committer"));
+        }
+        let sent = self.work.as_ref().is_some_and(|work| work.send((taken, inventory)).is_ok());
+        if sent { Ok(()) } else { Err(Error::broken("the committer")) }
+    }
+
+    /// Whether the thread has done what it can for the attempt that was handed over.
     pub(crate) fn is_ready(&self) -> bool {
-        !self.steps.is_empty()
+        !self.closed.is_empty()
     }
 
-    /// Waits for the outcome of the draft that was handed over. Collective where the thread may
-    /// not talk to other ranks. `None` if a panic has ended the thread.
-    pub(crate) fn settle(&self, team: &Collective) -> Option<(Outcome, Inventory)> {
-        let (step, mut inventory) = self.steps.recv().ok()?;
-        Some((self.settings.finish(team, step, &mut inventory), inventory))
+    /// Waits until the thread has done what it can for the attempt that was handed over, and does the
+    /// next step here; then the attempt is with the thread again, or at its end. Collective where the
+    /// thread may not talk to other ranks. `None` if a panic has ended the thread.
+    pub(crate) fn step(&self, team: &Collective) -> Option<Stepped> {
+        let (closed, mut inventory) = self.closed.recv().ok()?;
+        let published = match closed {
+            Closed::Frozen(frozen) => {
+                let captured = Taken::Captured(frozen.ingest(Some(team)));
+                return self.submit(captured, inventory).ok().map(|()| None);
+            }
+            Closed::Sealed(sealed) => self.settings.publish(*sealed, team, &mut inventory),
+            Closed::Published(published) => *published,
+        };
+        Some(Some((published, inventory)))
     }
 }
 
+/// An attempt at its end, with the inventory; `None`: it goes on.
+type Stepped = Option<(Attempt<Published<Error>>, Inventory)>;
+
 impl Drop for Committer {
     fn drop(&mut self) {
-        self.drafts = None;
+        self.work = None;
         if let Some(thread) = self.thread.take() {
             // A committer that panicked has reported it on stderr.
             let _ = thread.join();

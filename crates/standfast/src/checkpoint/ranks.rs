@@ -46,7 +46,7 @@ impl Ranks<'_> {
     /// All ranks get the first one's verdict, and know what it knows of the store.
     pub(crate) fn tell_verdict(&mut self, own: Option<Verdict<Error>>) -> Happened<Error> {
         let told = self.team.tell(Step("commit: manifest"), || {
-            let own = own.clone().unwrap_or(Verdict::InDoubt(Error::Broken { what: "committing" }));
+            let own = own.clone().unwrap_or(Verdict::InDoubt(Error::broken("committing")));
             let verdict = own.map_err(|error| Failure::of(0, &error));
             Ok::<(Verdict<Failure>, Holdings), Error>((verdict, Holdings::of(self.inventory)))
         });
@@ -69,7 +69,7 @@ impl Ranks<'_> {
         let spread = self
             .team
             .agree(Step("commit: others"), manifest)
-            .and_then(|manifest| self.stores.spread(self.team, self.store, manifest));
+            .and_then(|own| self.stores.spread(self.team, self.store, own, self.inventory));
         match spread {
             Ok(notes) => Happened::Spread(notes),
             Err(stop) => Happened::Lost(stop.into()),

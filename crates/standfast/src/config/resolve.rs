@@ -3,39 +3,42 @@
 //! Data: [`Settings`] + [`Lab`] + [`Machine`] -> [`Config`], or the sentence that says what makes no
 //! sense.
 //!
-//! What `auto` is, until something better is known: capture is `stop`, restart is `eager`, agent is
-//! `off`, memory is 64 MiB for each rank (and as much for copies with cow), gpu is for device memory
-//! only.
+//! What `auto` is, until something better is known: restart is `eager`, agent is `off`, memory is a
+//! quarter of what is free on the node, gpu is for device memory only. What `auto` is for capture is
+//! decided for each checkpoint.
 
 use super::lab::{Lab, RingArithmetic, Write};
+use super::machine::Machine;
 use super::resolved::{Config, Interval, Ring};
 use super::settings::{
-    AgentUse, Capture, Choice, GpuUse, NodeLosses, Pacing, Restart, Retention, Settings,
+    AgentUse, Capture, Choice, GpuUse, NodeLosses, Pacing, Restart, Retention, Settings, Share,
 };
 use super::size::ByteSize;
 use super::time::TimeSpan;
 
 /// Least memory of a rank: for pages on their way, and for copies.
 const RANK_MEMORY_MIN: u64 = 2 << 20;
+/// What `auto` gives a rank at least, and the share of free memory that it gives to all.
+const AUTO_MEMORY_MIN: u64 = 64 << 20;
+const AUTO_MEMORY_SHARE: u64 = 4;
+/// What blocks take of a rank's memory where pages are copied first, and at most; and at most where
+/// nobody has said how much there is.
+const BLOCKS_SHARE: u64 = 4;
+const BLOCKS_MAX: u64 = 256 << 20;
+const AUTO_BLOCKS_MAX: u64 = 1 << 30;
 /// Members of the usual group of the ring: it has as many shards, at most.
 const USUAL_GROUP: u32 = 4;
 /// Expected time between failures of a job, where nobody knows better.
 const MTTI_S: u64 = 24 * 3600;
-
-/// What the machine has to say.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Machine {
-    /// Ranks of the job on this node.
-    pub ranks: usize,
-}
 
 /// The engine's configuration; a sentence where the settings make no sense together.
 pub fn resolve(settings: &Settings, lab: &Lab, machine: Machine) -> Result<Config, String> {
     check(settings)?;
     let mut config = Config::default();
     config.apply(settings);
-    config.share_memory(settings, lab, machine)?;
+    config.trust = settings.place.share.trust()?;
     lab.apply(&mut config)?;
+    config.share_memory(settings, lab, machine)?;
     config.check()?;
     Ok(config)
 }
@@ -43,17 +46,16 @@ pub fn resolve(settings: &Settings, lab: &Lab, machine: Machine) -> Result<Confi
 /// What several settings must fulfil together.
 fn check(settings: &Settings) -> Result<(), String> {
     let (place, levels) = (&settings.place, &settings.levels);
-    match &levels.global {
-        None if levels.global_rate.is_some() => {
-            return Err("global_rate has no effect without global".into());
-        }
-        None if levels.global_keep != Retention::ALL => {
-            return Err("global_keep has no effect without global".into());
-        }
-        Some(global) if same_location(global, &place.store) => {
-            return Err("store and global are the same location".into());
-        }
-        _ => {}
+    if levels.global.is_none() && levels.global_rate.is_some() {
+        return Err("global_rate has no effect without global".into());
+    }
+    if levels.global.is_none() && levels.global_keep != Retention::ALL {
+        return Err("global_keep has no effect without global".into());
+    }
+    let is_path = |location: &str| !location.contains("://") || location.contains("file://");
+    let has_directory = is_path(&place.store) || levels.global.as_deref().is_some_and(is_path);
+    if place.share != Share::default() && !has_directory {
+        return Err("share applies to directories; use the bucket's policy".into());
     }
     let is_directory = !place.store.contains("://") || place.store.starts_with("file://");
     let uses_agent = matches!(settings.writing.agent, AgentUse::On | AgentUse::In(_));
@@ -66,12 +68,14 @@ fn check(settings: &Settings) -> Result<(), String> {
     Ok(())
 }
 
-fn same_location(a: &str, b: &str) -> bool {
-    let plain = |text: &str| text.trim_start_matches("file://").trim_end_matches('/').to_owned();
-    plain(a) == plain(b)
-}
-
 impl Config {
+    /// Whether the store is global storage itself. Commands may look into that; no job can be there.
+    pub fn is_global(&self) -> bool {
+        let plain =
+            |text: &str| text.trim_start_matches("file://").trim_end_matches('/').to_owned();
+        plain(&self.store) == plain(&self.global)
+    }
+
     /// Makes the choices of the public settings, memory aside.
     pub(super) fn apply(&mut self, settings: &Settings) {
         let Settings { place, writing, timing, levels } = settings;
@@ -79,8 +83,9 @@ impl Config {
         self.job.clone_from(&place.job);
         self.keep = place.keep.newest.unwrap_or(0);
         self.local_bytes = place.keep.bytes.unwrap_or(ByteSize(0));
-        self.capture = writing.capture.unwrap_or(Capture::Stop);
+        self.capture = writing.capture;
         self.restart = timing.restart.unwrap_or(Restart::Eager);
+        self.from = timing.from;
         self.signal = timing.signal;
         self.codec = writing.codec.in_store();
         self.drain_codec = writing.codec.of_drain();
@@ -89,6 +94,7 @@ impl Config {
         self.apply_agent(&writing.agent);
         self.apply_ring(levels.ring);
         self.global = levels.global.clone().unwrap_or_default();
+        self.global_key.clone_from(&levels.global_key);
         self.drain_rate = levels.global_rate.map_or(ByteSize(0), |rate| rate.0);
         self.apply_retention(place.keep, levels.global_keep);
     }
@@ -150,88 +156,32 @@ impl Config {
         lab: &Lab,
         machine: Machine,
     ) -> Result<(), String> {
-        let Choice::Set(memory) = settings.writing.memory else { return Ok(()) };
         let ranks = machine.ranks.max(1) as u64;
         let least = ByteSize(ranks * RANK_MEMORY_MIN);
-        if memory < least {
-            let of = if ranks == 1 { "one rank".into() } else { format!("{ranks} ranks") };
-            return Err(format!("memory = {memory} is too small for {of}: at least {least}"));
-        }
-        let own = memory.0 / ranks;
-        let copies = if self.capture == Capture::Cow { own / 2 } else { 0 };
-        if !lab.has("cow_pool") && copies > 0 {
-            self.cow_pool = ByteSize(copies);
-        }
+        let own = match settings.writing.memory {
+            Choice::Auto => {
+                let own = machine.free_bytes / AUTO_MEMORY_SHARE / ranks;
+                own.next_multiple_of(1 << 20).max(AUTO_MEMORY_MIN)
+            }
+            Choice::Set(memory) if memory < least => {
+                let of = if ranks == 1 { "one rank".into() } else { format!("{ranks} ranks") };
+                return Err(format!("memory = {memory} is too small for {of}: at least {least}"));
+            }
+            Choice::Set(memory) => memory.0 / ranks,
+        };
+        let blocks = match (self.capture, settings.writing.memory) {
+            (Choice::Set(Capture::Stop), Choice::Auto) => own.min(AUTO_BLOCKS_MAX),
+            (Choice::Set(Capture::Stop), Choice::Set(_)) => own,
+            _ => (own / BLOCKS_SHARE).min(BLOCKS_MAX),
+        };
         if !lab.has("pool") {
-            self.pool = ByteSize(own - copies);
+            self.pool = ByteSize(blocks);
         }
+        self.memory = ByteSize(own);
+        self.copies = ByteSize(own.saturating_sub(self.pool.0));
         Ok(())
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn resolved(words: &[(&str, &str)], ranks: usize) -> Result<Config, String> {
-        let mut settings = Settings::default();
-        for (name, text) in words {
-            settings.set(name, text)?;
-        }
-        resolve(&settings, &Lab::default(), Machine { ranks })
-    }
-
-    #[test]
-    fn memory_is_for_all_ranks_of_a_node() {
-        let config = resolved(&[("memory", "64MiB")], 8).unwrap();
-        assert_eq!(config.pool, ByteSize(8 << 20));
-        let config = resolved(&[("memory", "64MiB"), ("capture", "cow")], 8).unwrap();
-        assert_eq!((config.pool, config.cow_pool), (ByteSize(4 << 20), ByteSize(4 << 20)));
-        let why = resolved(&[("memory", "8MiB")], 8).unwrap_err();
-        assert_eq!(why, "memory = 8MiB is too small for 8 ranks: at least 16MiB");
-        assert!(resolved(&[("memory", "2MiB"), ("capture", "cow")], 1).is_ok());
-    }
-
-    #[test]
-    fn what_makes_no_sense_is_refused_with_a_sentence() {
-        for (words, sentence) in [
-            (&[("global_rate", "200MB/s")][..], "global_rate has no effect without global"),
-            (&[("global_keep", "4")], "global_keep has no effect without global"),
-            (&[("store", "/a/"), ("global", "/a")], "store and global are the same location"),
-            (
-                &[("global", "/a/{node}")],
-                "global: it must be one location for all nodes: remove {node}",
-            ),
-            (
-                &[("store", "s3://b/x"), ("agent", "on")],
-                "agent = on needs a directory store; s3://b/x is written by the ranks",
-            ),
-        ] {
-            assert_eq!(resolved(words, 1).unwrap_err(), sentence);
-        }
-    }
-
-    #[test]
-    fn words_become_choices() {
-        let config = resolved(
-            &[
-                ("keep", "3, 10GiB, every 5"),
-                ("codec", "small"),
-                ("gpu", "on"),
-                ("agent", "/run/x"),
-                ("interval", "auto:2h"),
-                ("ring", "2"),
-            ],
-            1,
-        )
-        .unwrap();
-        assert_eq!((config.keep, config.local_bytes.0, config.keep_every), (3, 10 << 30, 5));
-        assert_eq!(config.codec, config.drain_codec);
-        assert_eq!(config.pipeline, standfast_write::Pipeline::Gpu);
-        assert_eq!((config.write, config.agent_dir.as_str()), (Write::WagDbi, "/run/x"));
-        assert_eq!(config.mtti.to_string(), "2h");
-        assert_eq!((config.ring, config.ring_shards, config.ring_group), (Ring::Auto, 2, 0));
-        let config = resolved(&[("global", "/g"), ("global_keep", "every 7")], 1).unwrap();
-        assert_eq!((config.keep_global, config.drain_every), (0, 7));
-    }
-}
+mod tests;

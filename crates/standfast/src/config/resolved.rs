@@ -1,5 +1,6 @@
 //! What the engine reads: every choice made, each a typed value.
 
+use standfast_store::KeySource;
 use std::time::Duration;
 
 use standfast_capture::Signal;
@@ -8,12 +9,13 @@ use standfast_format::{BLOCK_BYTES_MAX, HashKind};
 use standfast_gpu::memory::Choice as DeviceCodec;
 use standfast_reduce::{CodecChoice, CodecSpec, FilterChoice};
 use standfast_store::Io;
+use standfast_sys::trust::Trust;
 use standfast_write::Pipeline;
 
 use super::lab::{
     IOS, LAB_KEYS, Mode, RingArithmetic, Strategy, Threshold, Track, WhenFull, Write,
 };
-use super::settings::{Capture, Restart, Settings};
+use super::settings::{Capture, Choice, Restart, RestartFrom, Settings};
 use super::size::ByteSize;
 use super::text::word_of;
 use super::time::TimeSpan;
@@ -45,6 +47,8 @@ pub struct Config {
     pub store: String,
     /// Name of the job: a directory below `store`.
     pub job: String,
+    /// Whose files are read, and who may read those that are written.
+    pub trust: Trust,
     /// Name of this node, or `host` for the host's own.
     pub node: String,
     /// Unit of comparison and deduplication.
@@ -59,12 +63,16 @@ pub struct Config {
     pub threshold: Threshold,
     /// How changed pages are found.
     pub track: Track,
-    /// Whether a checkpoint stops the program while its pages are taken.
-    pub capture: Capture,
-    /// Memory for pages that are copied because the program writes to them.
-    pub cow_pool: ByteSize,
+    /// How memory is captured.
+    pub capture: Choice<Capture>,
+    /// Memory of this rank, for blocks and copies together.
+    pub memory: ByteSize,
+    /// Memory for copies of pages: what blocks leave of it.
+    pub copies: ByteSize,
     /// When a restart gives control back.
     pub restart: Restart,
+    /// Where the program starts.
+    pub from: RestartFrom,
     /// Whether collecting, compressing and storing overlap.
     pub pipeline: Pipeline,
     /// How blocks are compressed.
@@ -105,6 +113,8 @@ pub struct Config {
     pub when_full: WhenFull,
     /// Where checkpoints are drained to, and read from when nothing nearer has them; empty: nowhere.
     pub global: String,
+    /// Where the key comes from that encrypts what is there.
+    pub global_key: Option<KeySource>,
     /// How blocks are compressed on their way there.
     pub drain_codec: CodecChoice,
     /// Most bytes per second that a drain sends; 0: what goes.
@@ -144,6 +154,7 @@ impl Default for Config {
         let mut config = Self {
             store: String::new(),
             job: String::new(),
+            trust: Trust::default(),
             node: String::new(),
             page: ByteSize(0),
             hash: HashKind::Xxh3,
@@ -151,9 +162,11 @@ impl Default for Config {
             strategy: Strategy::Exact,
             threshold: Threshold::Auto,
             track: Track::Auto,
-            capture: Capture::Stop,
-            cow_pool: ByteSize(0),
+            capture: Choice::Auto,
+            memory: ByteSize(0),
+            copies: ByteSize(0),
             restart: Restart::Eager,
+            from: RestartFrom::Auto,
             pipeline: Pipeline::Pipelined,
             codec: CodecSpec::NONE.into(),
             filter: FilterChoice::Auto,
@@ -174,6 +187,7 @@ impl Default for Config {
             local_bytes: ByteSize(0),
             when_full: WhenFull::Error,
             global: String::new(),
+            global_key: None,
             drain_codec: CodecSpec::NONE.into(),
             drain_rate: ByteSize(0),
             drain_every: 0,

@@ -1,14 +1,22 @@
 //! Where settings come from: a file, the environment, the program's call.
 
 use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::OFlags;
+use standfast_sys::trust::Trust;
+
+use super::settings::Share;
 use super::{Loaded, lab};
 use crate::error::{Error, Result};
 
 /// The file that is read when it exists and no other is named.
 pub const FILE: &str = "standfast.toml";
+/// Largest file of settings.
+const FILE_BYTES_MAX: u64 = 1 << 20;
 /// What the names of environment variables begin with.
 pub const PREFIX: &str = "STANDFAST_";
 /// Names a configuration file to read instead of `standfast.toml`.
@@ -17,7 +25,7 @@ const FILE_VARIABLE: &str = "STANDFAST_CONFIG";
 const LAB: &str = "LAB_";
 /// Variables that begin with [`PREFIX`] and are no settings: the file to read, where the corpus of
 /// real pages lies, what the preload library is told, and what only tests look at.
-const NO_SETTINGS: [&str; 4] = ["CONFIG", "CORPUS", "PRELOAD_*", "TEST_*"];
+const NO_SETTINGS: [&str; 5] = ["CONFIG", "CORPUS", "MUST", "PRELOAD_*", "TEST_*"];
 
 /// Where a value came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,18 +65,30 @@ impl fmt::Display for Origin {
 
 impl Loaded {
     pub(super) fn read_sources(&mut self, overrides: &[(String, String)]) -> Result<()> {
+        let environment = environment()?;
+        let trust = trust_of(overrides, &environment);
         match std::env::var_os(FILE_VARIABLE) {
-            Some(path) => self.read_file(Path::new(&path))?,
-            None if Path::new(FILE).exists() => self.read_file(Path::new(FILE))?,
+            Some(path) => self.read_file(Path::new(&path), &trust)?,
+            None if Path::new(FILE).symlink_metadata().is_ok() => {
+                self.read_file(Path::new(FILE), &trust)?;
+            }
             None => {}
         }
-        self.apply_environment(&environment()?)?;
+        self.apply_environment(&environment)?;
         overrides.iter().try_for_each(|(name, text)| self.set(name, text, Origin::Call))
     }
 
-    fn read_file(&mut self, path: &Path) -> Result<()> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| Error::Config(format!("{}: {error}", path.display())))?;
+    /// What the file says decides where checkpoints are read from: it is trusted as they are.
+    pub(super) fn read_file(&mut self, path: &Path, trust: &Trust) -> Result<()> {
+        let read = || {
+            let file = File::from(trust.open(path, OFlags::RDONLY)?);
+            let meta = file.metadata()?;
+            if !meta.is_file() || meta.len() > FILE_BYTES_MAX {
+                return Err(io::Error::other("it is no plain file of at most 1 MiB"));
+            }
+            io::read_to_string(file.take(FILE_BYTES_MAX))
+        };
+        let text = read().map_err(|error| Error::config(format!("{}: {error}", path.display())))?;
         self.apply_file(path, &text)
     }
 
@@ -77,7 +97,7 @@ impl Loaded {
             let before = span.and_then(|span| text.get(..span.start)).unwrap_or_default();
             Origin::File { path: path.into(), line: 1 + before.matches('\n').count() }
         };
-        let wrong = |origin: &Origin, why: &str| Error::Config(format!("{origin}: {why}"));
+        let wrong = |origin: &Origin, why: &str| Error::config(format!("{origin}: {why}"));
         let unreadable = |error: toml::de::Error| wrong(&at(error.span()), error.message());
         let values: toml::Table = text.parse().map_err(unreadable)?;
         let names = toml::de::DeTable::parse(text).map_err(unreadable)?.into_inner();
@@ -115,6 +135,16 @@ impl Loaded {
     }
 }
 
+/// Whose file of settings is read: the file itself cannot say it. What makes no sense is told when it is
+/// set.
+fn trust_of(overrides: &[(String, String)], environment: &[(String, String)]) -> Trust {
+    let variable = format!("{PREFIX}SHARE");
+    let of_call = overrides.iter().find(|(name, _)| name == "share");
+    let said = of_call.or_else(|| environment.iter().find(|(name, _)| *name == variable));
+    let share = said.and_then(|(_, text)| text.parse::<Share>().ok());
+    share.and_then(|share| share.trust().ok()).unwrap_or_default()
+}
+
 /// The variables of this process that are settings.
 fn environment() -> Result<Vec<(String, String)>> {
     let mut variables = Vec::new();
@@ -126,7 +156,7 @@ fn environment() -> Result<Vec<(String, String)>> {
         if is_no_setting(&shown[PREFIX.len()..]) {
             continue;
         }
-        let wrong = || Error::Config(format!("environment {shown}: its value is not UTF-8"));
+        let wrong = || Error::config(format!("environment {shown}: its value is not UTF-8"));
         variables.push((shown.clone(), value.into_string().map_err(|_| wrong())?));
     }
     Ok(variables)
@@ -147,109 +177,11 @@ pub fn parse_options(text: &str) -> Result<Vec<(String, String)>> {
         .map(|option| {
             let (name, value) = option
                 .split_once('=')
-                .ok_or_else(|| Error::Config(format!("call: {option:?} is not name=value")))?;
+                .ok_or_else(|| Error::config(format!("call: {option:?} is not name=value")))?;
             Ok((name.trim().to_owned(), value.trim().to_owned()))
         })
         .collect()
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn variables(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
-        pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect()
-    }
-
-    fn in_file(text: &str) -> Result<Loaded> {
-        let mut loaded = Loaded::empty();
-        loaded.apply_file(Path::new("x.toml"), text).map(|()| loaded)
-    }
-
-    fn refused(text: &str) -> String {
-        in_file(text).unwrap_err().to_string()
-    }
-
-    #[test]
-    fn later_sources_win_and_origins_are_known() {
-        let mut loaded = in_file("job = \"a\"\n\nmemory = \"8MiB\"\nkeep = 3").unwrap();
-        let given =
-            variables(&[("STANDFAST_JOB", "b"), ("HOME", "/"), ("STANDFAST_LAB_IO", "direct")]);
-        loaded.apply_environment(&given).unwrap();
-        assert_eq!(loaded.settings.place.job, "b");
-        assert_eq!(loaded.settings.place.keep.newest, Some(3));
-        assert_eq!(loaded.lab.iter().collect::<Vec<_>>(), [("io", "direct")]);
-        assert_eq!(loaded.origin("job").to_string(), "environment STANDFAST_JOB");
-        assert_eq!(loaded.origin("memory").to_string(), "x.toml:3");
-        assert_eq!(loaded.origin("codec"), &Origin::Default);
-    }
-
-    #[test]
-    fn misspelt_settings_are_errors_everywhere() {
-        let told = "no setting \"codek\"; did you mean \"codec\"?";
-        assert!(refused("\n\n\ncodek = \"lz4\"").ends_with(&format!("x.toml:4: {told}")));
-        let environment = variables(&[("STANDFAST_CODEK", "lz4")]);
-        let error = Loaded::empty().apply_environment(&environment).unwrap_err().to_string();
-        assert!(error.ends_with(&format!("environment STANDFAST_CODEK: {told}")), "{error}");
-        assert!(parse_options("codek").unwrap_err().to_string().contains("codek"));
-        assert!(
-            refused("pool = 5")
-                .ends_with("x.toml:1: \"pool\" is now \"memory\", for the whole node")
-        );
-    }
-
-    #[test]
-    fn a_source_says_everything_once() {
-        assert!(refused("job = \"a\"\njob = \"b\"").contains("x.toml:2: "));
-        let mut loaded = Loaded::empty();
-        loaded.set("keep", "3", Origin::Call).unwrap();
-        let error = loaded.set("keep", "4", Origin::Call).unwrap_err().to_string();
-        assert!(error.ends_with("call: \"keep\" is set twice"), "{error}");
-    }
-
-    #[test]
-    fn experiments_set_nothing_in_files() {
-        let told = "lab settings come from the call or STANDFAST_LAB_NAME";
-        assert!(refused("job = \"a\"\nlab.page = \"4KiB\"").ends_with(told));
-        assert!(refused("[lab]\npage = \"4KiB\"").ends_with(told));
-    }
-
-    #[test]
-    fn variables_of_other_parts_are_let_alone() {
-        assert!(
-            ["CONFIG", "CORPUS", "PRELOAD_SIGNAL", "TEST_SEED"].iter().all(|it| is_no_setting(it))
-        );
-        assert!(!is_no_setting("CORPUSES") && !is_no_setting("STORE"));
-    }
-
-    #[test]
-    fn bad_values_name_setting_and_source() {
-        for (text, name) in [
-            ("codec = \"zip\"", "codec"),
-            ("keep = -1", "keep"),
-            ("memory = \"many\"", "memory"),
-            ("job = \"../x\"", "job"),
-            ("capture = [1]", "capture"),
-            ("interval = \"sometimes\"", "interval"),
-            ("interval = \"0s\"", "interval"),
-            ("interval = \"auto:-4h\"", "interval"),
-            ("signal = \"KILL\"", "signal"),
-            ("agent = \"onn\"", "agent"),
-        ] {
-            let error = refused(text);
-            assert!(error.contains("x.toml:1: ") && error.contains(name), "{error}");
-        }
-        for (name, text) in [("lab.page", "5KiB"), ("lab.threads", "many")] {
-            let error = Loaded::empty().set(name, text, Origin::Call).unwrap_err().to_string();
-            assert!(error.contains(name), "{error}");
-        }
-        let load = |text: &str| Loaded::load(&[("lab.block".into(), text.into())]);
-        assert!(load("6KiB").is_err() && load("64KiB").is_ok());
-    }
-
-    #[test]
-    fn options_of_a_call_are_split() {
-        let options = parse_options("job=heat; store = /a b/c\n keep=2;").unwrap();
-        assert_eq!(options, variables(&[("job", "heat"), ("store", "/a b/c"), ("keep", "2")]));
-    }
-}
+mod tests;

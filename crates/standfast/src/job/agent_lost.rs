@@ -5,7 +5,7 @@
 //! where that fails the second next, then the fourth: an agent that dies again and again costs
 //! little, and drains that wait for one do not wait for the job's end.
 
-use standfast_checkpoint::{Holdings, refresh};
+use standfast_checkpoint::{Holdings, Order, refresh};
 use standfast_comm::Step;
 use standfast_format::Version;
 
@@ -13,8 +13,7 @@ use super::Job;
 use super::core::Core;
 use super::take::agree_on_attempt;
 use crate::agent;
-use crate::checkpoint::draft::Order;
-use crate::error::{Error, Phase};
+use crate::error::{Error, Phase, Stop};
 use crate::stores;
 
 /// When a job that has lost its agent looks for one again. The same on all ranks.
@@ -52,11 +51,11 @@ impl Job {
         }
         let lock = self.lock.as_ref();
         let (team, stores) = (&core.team, &self.stores);
-        match agent::connect(&self.loaded, &self.store, &self.header, lock, team, stores)? {
+        match agent::connect(&self.loaded, &self.store, &self.header, lock, team, stores, None)? {
             Ok(link) => {
                 core.search = None;
                 if let Some(memory) = core.stage.memory() {
-                    memory.use_agent(link, stores);
+                    memory.use_agent(link, stores.own_ranks().len());
                     memory.note("written through the node's agent again");
                 }
             }
@@ -74,13 +73,13 @@ impl Job {
 impl Core {
     /// Why the agent is of no more use to this rank, if that is so.
     pub(super) fn agent_lost(&mut self) -> Option<Error> {
-        self.stage.memory()?.agent_lost()
+        Some(self.stage.memory()?.agent_lost()?.into())
     }
 
     /// Whether a capture that failed on all ranks did so where one has lost its agent: without
     /// agents it may succeed, and memory is still as it was.
-    pub(super) fn agent_is_gone(&mut self, error: &Error) -> Phase<bool> {
-        if error.is_out_of_reach() {
+    pub(super) fn agent_is_gone(&mut self, stop: &Stop) -> Phase<bool> {
+        if let Stop::Lost(_) = stop {
             return Ok(false);
         }
         let has_agent = self.agent_lost().is_none();
@@ -104,18 +103,19 @@ impl Core {
         let (memory, inventory) = self.stage.idle()?;
         // What the agent did last, the store knows, and the first rank asks for all.
         let held = self.team.tell(Step("agent: holdings"), || {
-            refresh(&*self.store, inventory);
+            refresh(self.committer.store(), inventory);
             Ok::<_, Error>(Holdings::of(inventory))
         });
         held?.take_in(inventory);
         let why = lost.map_or_else(|| "another rank has lost it".into(), |lost| lost.to_string());
-        memory.dismiss_agent(&self.team, &why);
+        memory.dismiss_agent(&why);
         self.search = Some(Search::new());
         // No agent writes for this job any more, once all ranks have left theirs.
         self.team.meet(Step("agent: left"))?;
         let cleaned = self.committer.stores().lead(|| {
-            let _ = self.store.discard_unsealed();
-            stores::discard_orphans(&*self.store, inventory)
+            let store = self.committer.store();
+            let _ = store.discard_unsealed();
+            stores::discard_orphans(store, inventory)
         });
         // What stays goes with the next opening.
         drop(cleaned);

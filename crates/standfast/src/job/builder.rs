@@ -9,8 +9,8 @@ use standfast_comm::Comm;
 
 use super::Job;
 use crate::config::{
-    AgentUse, ByteSize, Capture, Codec, GpuUse, Loaded, NodeLosses, Pacing, Rate, Restart,
-    Retention, Signal,
+    AgentUse, ByteSize, Capture, Choice, Codec, GpuUse, Loaded, NodeLosses, Pacing, Rate, Restart,
+    Retention, Share, Signal,
 };
 use crate::error::Result;
 
@@ -26,7 +26,7 @@ impl Job {
     ///
     /// ```
     /// use standfast::Job;
-    /// use standfast::config::{Codec, Pacing, TimeSpan};
+    /// use standfast::config::{Choice, Codec};
     /// use std::time::Duration;
     ///
     /// # let dir = tempfile::tempdir().unwrap();
@@ -35,7 +35,9 @@ impl Job {
     ///     .store(store)
     ///     .job("heat")
     ///     .codec(Codec::small())
-    ///     .interval(Pacing::Every(TimeSpan(Duration::from_secs(600))))
+    ///     .interval(Duration::from_secs(600))
+    ///     .keep(4)
+    ///     .ring(Choice::Auto)
     ///     .open()?;
     /// # Ok::<(), standfast::Error>(())
     /// ```
@@ -45,7 +47,8 @@ impl Job {
 }
 
 impl JobBuilder {
-    /// Sets a word, as a file would; a later value of the same word replaces it.
+    /// Sets a word, as a file would, such as `set("signal", "off")`; a later value of the same word
+    /// replaces it.
     pub fn set(mut self, name: &str, value: impl Display) -> Self {
         self.words.retain(|(before, _)| before != name);
         self.words.push((name.into(), value.to_string()));
@@ -57,7 +60,13 @@ impl JobBuilder {
         Job::open_loaded(Loaded::load(&self.words)?)
     }
 
-    /// Opens the job of several ranks: [`Job::open_comm`].
+    /// Opens the job of several ranks. Every rank calls it with the same settings and its own end of
+    /// one communicator, which is duplicated and may be used by the program as before.
+    ///
+    /// From then on these calls are collective, that is, made by all ranks in the same order:
+    /// [`Job::checkpoint`], [`Job::restart`], [`Job::restart_from`], [`Job::point`], [`Job::finish`],
+    /// [`Job::close`], and, unless the communicator may be used by any thread, [`Job::wait`],
+    /// [`Job::checkpoints`] and [`Job::report`]. Where one rank fails, all fail.
     pub fn open_comm(self, comm: &dyn Comm) -> Result<Job> {
         Job::open_comm(Loaded::load(&self.words)?, comm)
     }
@@ -69,8 +78,8 @@ macro_rules! words {
         impl JobBuilder {
             $(
                 $(#[$doc])*
-                pub fn $name(self, value: $type) -> Self {
-                    self.set(stringify!($name), value)
+                pub fn $name(self, value: impl Into<$type>) -> Self {
+                    self.set(stringify!($name), value.into())
                 }
             )+
         }
@@ -79,15 +88,17 @@ macro_rules! words {
 
 words! {
     /// Directory or URL below which every job has its store; `{node}` stands for the node's name.
-    store: &str;
+    store: String;
     /// Name of the job; a restart finds checkpoints by it.
-    job: &str;
+    job: String;
+    /// Who else may read the store, and whose files are read.
+    share: Share;
     /// Checkpoints that stay in the store.
     keep: Retention;
     /// How memory is captured.
-    capture: Capture;
+    capture: Choice<Capture>;
     /// Memory that Standfast may use on each node, for all ranks together.
-    memory: ByteSize;
+    memory: Choice<ByteSize>;
     /// How pages are compressed.
     codec: Codec;
     /// What GPUs do.
@@ -99,37 +110,18 @@ words! {
     /// Signal that requests one.
     signal: Signal;
     /// Whether a restart loads everything first.
-    restart: Restart;
+    restart: Choice<Restart>;
     /// How many simultaneous losses of nodes checkpoints survive.
-    ring: NodeLosses;
+    ring: Choice<NodeLosses>;
     /// Storage that survives the machine.
-    global: &str;
+    global: String;
     /// Checkpoints that stay there.
     global_keep: Retention;
     /// Upload limit of a node.
     global_rate: Rate;
+    /// Where the key comes from that encrypts it: a file, or a command after `!`.
+    global_key: String;
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::KEYS;
-
-    #[test]
-    fn every_word_has_a_method_and_the_last_value_counts() {
-        let job = Job::builder().store("/nowhere").store("memory:").job("a").keep(Retention::ALL);
-        let job = job.capture(Capture::Stop).memory(ByteSize(8 << 20)).codec(Codec::none());
-        let job = job.gpu(GpuUse::Off).agent(AgentUse::Off).interval(Pacing::Auto(None));
-        let job = job.signal(Signal::USR1).restart(Restart::Eager).ring(NodeLosses::NONE);
-        let job = job.global("/g").global_keep(Retention::ALL).global_rate(Rate(ByteSize(9)));
-        let mut named: Vec<&str> = job.words.iter().map(|(name, _)| name.as_str()).collect();
-        let mut known: Vec<&str> = KEYS.iter().map(|key| key.name).collect();
-        named.sort_unstable();
-        known.sort_unstable();
-        assert_eq!(named, known);
-        let job = job.global_keep(Retention { newest: Some(2), ..Retention::ALL }).open().unwrap();
-        let settings = &job.config().settings;
-        assert_eq!(settings.place.store, "memory:");
-        assert_eq!(settings.levels.global_keep.newest, Some(2));
-    }
-}
+mod tests;

@@ -8,24 +8,22 @@
 //!   first, and gets an error where a panic has kept it from coming back.
 //! - Memory may go only when nobody reads or fills it any more ([`Core::wait_taken`]).
 
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crossbeam_channel::{Receiver, bounded};
 use standfast_capture::{Memory, Region, Regions};
+use standfast_checkpoint::Order;
 use standfast_comm::{Collective, Concurrency, Lost, Step};
-use standfast_format::SegmentId;
-use standfast_restart::{Inventory, Rebuild};
-use standfast_store::Store;
+use standfast_format::{Abandoned, SegmentId};
+use standfast_restart::{Inventory, Lazy, Rebuild};
+use standfast_take::{Ended, Remembered, SharedDevice, TakeRequest, Taken, lock_device, take};
 
 use super::agent_lost::Search;
-use crate::checkpoint::attempt::Taken;
-use crate::checkpoint::commit::Committed;
-use crate::checkpoint::committer::{Committer, Work};
-use crate::checkpoint::device::{SharedDevice, lock_device};
-use crate::checkpoint::remembered::Remembered;
-use crate::checkpoint::under_way::UnderWay;
+use crate::checkpoint::committer::Committer;
+use crate::checkpoint::settings::stop;
 use crate::error::{Phase, Result};
 use crate::global::Floor;
-use crate::lazy::Lazy;
 use crate::protected::Cell;
 use crate::report::Report;
 
@@ -38,14 +36,13 @@ pub(crate) struct Core {
     /// Memory that safe code may be using: asked before it is read or filled.
     pub(crate) cells: Vec<(String, Arc<dyn Cell>)>,
     pub(crate) team: Collective,
-    pub(super) store: Arc<dyn Store>,
     /// The device on which regions lie, once there is one.
     pub(crate) device: Option<SharedDevice>,
     pub(super) stage: Stage,
     /// Set where an agent was lost.
     pub(super) search: Option<Search>,
     pub(super) committer: Committer,
-    /// A restart whose pages are still arriving.
+    /// A restart whose pages are still being loaded.
     pub(crate) lazy: Option<Lazy>,
     /// Memory that the job owns, by region, with its alignment. Goes after the committer, which may
     /// still be reading it.
@@ -55,17 +52,17 @@ pub(crate) struct Core {
     pub(crate) suspects: Vec<SegmentId>,
     /// What levels beyond the stores of the nodes have seen.
     pub(crate) floor: Floor,
+    /// What this run has abandoned when it went back.
+    pub(crate) abandons: Option<Abandoned>,
     pub(super) reports: Vec<Report>,
 }
 
-/// How far the newest checkpoint has come, and what is here meanwhile.
+/// Whether a checkpoint is under way, and what is here.
 pub(crate) enum Stage {
     /// Nothing is under way.
     Idle(Box<Remembered>, Inventory),
-    /// It was captured in the call; the committer has the inventory.
-    Committing(Box<Remembered>),
-    /// Its pages are taken in behind the program; the committer has everything.
-    Behind(UnderWay),
+    /// The attempt has everything; closed when it reads no memory any more.
+    UnderWay(Receiver<Infallible>),
     /// Something is on its way from one stage to another; met elsewhere, a panic has lost it.
     Moving,
 }
@@ -81,23 +78,11 @@ impl Stage {
 
     /// What capturing remembers, if it is here.
     pub(super) fn memory(&mut self) -> Option<&mut Remembered> {
-        match self {
-            Stage::Idle(memory, _) | Stage::Committing(memory) => Some(memory),
-            Stage::Behind(_) | Stage::Moving => None,
-        }
-    }
-
-    /// The same, once the committer has settled.
-    fn into_memory(self) -> Option<Box<Remembered>> {
-        match self {
-            Stage::Idle(memory, _) | Stage::Committing(memory) => Some(memory),
-            Stage::Behind(under_way) => under_way.memory(),
-            Stage::Moving => None,
-        }
+        self.idle().ok().map(|(memory, _)| memory)
     }
 
     fn is_under_way(&self) -> bool {
-        matches!(self, Stage::Committing(_) | Stage::Behind(_))
+        matches!(self, Stage::UnderWay(_))
     }
 }
 
@@ -118,9 +103,9 @@ pub(crate) fn lock(core: &Mutex<Core>) -> MutexGuard<'_, Core> {
 impl Core {
     /// Makes ready what the first checkpoint of what is protected now needs.
     pub(crate) fn warm(&mut self) {
-        let bytes = self.regions.bytes();
-        if let Some(memory) = self.stage.memory() {
-            memory.writer.warm(&memory.env, bytes);
+        let Self { stage, regions, .. } = self;
+        if let Some(memory) = stage.memory() {
+            memory.warm(regions);
         }
     }
 
@@ -152,8 +137,9 @@ impl Core {
     /// Waits until nobody reads or fills memory any more: it may be gone right after this.
     pub(crate) fn wait_taken(&mut self) {
         self.finish_arrival();
-        if let Stage::Behind(under_way) = &self.stage {
-            under_way.wait_taken();
+        if let Stage::UnderWay(reading) = &self.stage {
+            // Nothing is ever sent.
+            let _ = reading.recv();
         }
     }
 
@@ -161,40 +147,62 @@ impl Core {
     /// board tells it to the program.
     pub(crate) fn settle(&mut self) {
         self.finish_arrival();
-        if !self.stage.is_under_way() {
-            return;
+        while self.stage.is_under_way() {
+            self.step();
         }
-        let stage = std::mem::replace(&mut self.stage, Stage::Moving);
-        let Some((settled, inventory)) = self.committer.settle(&self.team) else { return };
-        let Some(mut memory) = stage.into_memory() else { return };
-        match settled.outcome {
-            Ok(Committed { segments, removed, places, report }) => {
-                memory.committed(&segments, &removed, &places);
-                self.reports.push(report);
-                if self.reports.len() > REPORTS {
-                    self.reports.remove(0);
-                }
+    }
+
+    /// Brings the checkpoint under way a step further: to its end, or back to the committer.
+    pub(crate) fn step(&mut self) {
+        let under_way = std::mem::replace(&mut self.stage, Stage::Moving);
+        let (published, inventory) = match self.committer.step(&self.team) {
+            None => return,
+            Some(None) => {
+                self.stage = under_way;
+                return;
             }
-            Err(_) => memory.forget_attempt(&settled.begun),
+            Some(Some(done)) => done,
+        };
+        let version = published.order.version;
+        let (memory, outcome, notes) = published.settle();
+        if let (Ok(committed), Ok(manifest)) = (outcome, inventory.checkpoint(version)) {
+            let report = Report::of(manifest, self.committer.page_bytes());
+            let slowed_ns = Some(memory.slowed_ns());
+            self.reports.push(Report { level: committed.level, notes, slowed_ns, ..report });
+            if self.reports.len() > REPORTS {
+                self.reports.remove(0);
+            }
         }
         self.stage = Stage::Idle(memory, inventory);
     }
 
-    /// Hands what was taken to the committer, with what it needs.
-    pub(super) fn submit(&mut self, taken: Taken) -> Result<()> {
+    /// Captures all regions; then the attempt has what capturing remembers, and goes with the
+    /// inventory to the committer ([`Core::submit`]).
+    pub(super) fn capture(&mut self, order: Order) -> Phase<(Taken, Inventory)> {
         let Stage::Idle(memory, inventory) = std::mem::replace(&mut self.stage, Stage::Moving)
         else {
             return Err(broken().into());
         };
-        let (work, stage) = match taken {
-            Taken::Captured(draft) => (Work::Draft(draft), Stage::Committing(memory)),
-            Taken::Frozen(frozen) => {
-                let (work, under_way) = UnderWay::start(*frozen, memory);
-                (work, Stage::Behind(under_way))
-            }
+        let (reading, read) = bounded(0);
+        let asked = TakeRequest {
+            regions: &self.regions,
+            device: self.device.as_ref(),
+            order,
+            inventory: &inventory,
+            reading: &reading,
         };
-        self.stage = stage;
-        self.committer.submit(work, inventory)
+        // SAFETY: `protect` obliges raw regions to be left alone during this call, and the cells
+        // of safe regions are held for reading. Memory goes only after `unprotect`, which waits.
+        match unsafe { take(memory, asked, &self.team) } {
+            Ok(taken) => {
+                self.stage = Stage::UnderWay(read);
+                Ok((taken, inventory))
+            }
+            Err(Ended { memory, why }) => {
+                self.stage = Stage::Idle(memory, inventory);
+                Err(stop(why))
+            }
+        }
     }
 
     /// Later checkpoints lean neither on these segments nor on what any rank suspects.
@@ -212,23 +220,22 @@ impl Core {
     /// Remembers what a restart has put into memory.
     pub(crate) fn restored(&mut self, rebuild: Rebuild) {
         if let Some(memory) = self.stage.memory() {
-            memory.ledger.restored(&memory.env.config, rebuild);
+            memory.restored(rebuild);
         }
     }
 
     /// Prepares for memory being overwritten as a whole.
     pub(crate) fn rest_tracking(&mut self) {
         if let Some(memory) = self.stage.memory() {
-            memory.tracks.rest();
+            memory.rest_tracking();
         }
     }
 
-    /// What capturing remembers, after the checkpoint that has it, if any.
+    /// What capturing remembers, after the checkpoint that has it, unless all ranks must come together
+    /// for that.
     pub(super) fn settled_memory(&mut self) -> Kept<&mut Remembered> {
-        if let Stage::Behind(_) = self.stage {
-            self.settle();
-        }
-        self.stage.memory().ok_or_else(broken)
+        self.settle_alone();
+        Ok(self.stage.idle()?.0)
     }
 
     /// The checkpoints of the store, after a settlement.
@@ -236,6 +243,13 @@ impl Core {
         match &self.stage {
             Stage::Idle(_, inventory) => Ok(inventory),
             _ => Err(broken()),
+        }
+    }
+
+    /// Takes in what the stores hold now.
+    pub(crate) fn replace_inventory(&mut self, fresh: Inventory) {
+        if let Stage::Idle(_, inventory) = &mut self.stage {
+            *inventory = fresh;
         }
     }
 
@@ -253,47 +267,11 @@ impl Core {
         !together
     }
 
-    /// Whether a checkpoint waits for a call of the program to be finished in.
-    pub(crate) fn can_settle(&self) -> bool {
+    /// Whether a checkpoint waits for a call of the program to be brought further in.
+    pub(crate) fn can_step(&self) -> bool {
         self.finishes_in_calls() && self.stage.is_under_way() && self.committer.is_ready()
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::mpsc::channel;
-    use std::time::Duration;
-
-    use standfast_comm::run_threads;
-    use standfast_store::MemoryStore;
-
-    use super::*;
-    use crate::Job;
-    use crate::config::Loaded;
-
-    #[test]
-    fn a_catalog_that_one_rank_has_to_load_is_loaded_by_all() {
-        let (end, ended) = channel();
-        std::thread::spawn(move || {
-            let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-            run_threads(3, |comm| {
-                let loaded = Loaded::load(&[("lab.page".into(), "1KiB".into())]).unwrap();
-                let job = Job::open_store_comm(loaded, Arc::clone(&store), &comm).unwrap();
-                let field = job.alloc::<u64>("field", 4096).unwrap();
-                for step in 0..3 {
-                    field.write().iter_mut().zip(step..).for_each(|(word, at)| *word = at);
-                    job.checkpoint(None).unwrap();
-                    job.finish().unwrap();
-                    if job.rank().0.0 == 1 {
-                        job.core().settled_memory().unwrap().lose_catalog();
-                    }
-                }
-                field.write().fill(0);
-                job.restart(None).unwrap();
-                assert!(field.read().iter().copied().eq(2..2 + 4096));
-            });
-            end.send(()).unwrap();
-        });
-        ended.recv_timeout(Duration::from_secs(60)).expect("the ranks do not wait for each other");
-    }
-}
+mod tests;

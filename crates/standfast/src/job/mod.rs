@@ -11,6 +11,7 @@ mod agent_lost;
 mod builder;
 mod core;
 mod open;
+mod start;
 mod take;
 
 use std::fmt;
@@ -18,19 +19,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use standfast_capture::Requests;
-use standfast_format::{Kind, Level, Manifest, Rank, StoreHeader, Version, name};
+use standfast_format::{Kind, Level, Manifest, Rank, StoreHeader, Version};
 use standfast_restart::Inventory;
 use standfast_store::{LockGuard, Store};
 
 pub use self::builder::JobBuilder;
 pub(crate) use self::core::{Core, lock};
-use crate::ask::Asked;
+use self::start::Starts;
 use crate::config::Loaded;
-use crate::error::{Error, Result};
+use crate::error::{Cause, Result};
 use crate::interval::Pace;
 use crate::progress::{Board, Progress};
 use crate::report::Report;
 use crate::ring;
+use crate::run_request::{RequestWatch, Told};
 use crate::stores::Stores;
 
 /// A running program's connection to its checkpoints.
@@ -44,13 +46,18 @@ pub struct Job {
     pub(crate) header: StoreHeader,
     opened: Instant,
     pace: Mutex<Pace>,
-    /// What a signal asks for, where one may.
-    pub(crate) requests: Option<Requests>,
-    pub(crate) asked: Option<Asked>,
+    starts: Mutex<Starts>,
+    pub(crate) asked: Asked,
     pub(crate) stores: Stores,
     pub(crate) multiplier: ring::Multiplier,
     /// Held by the leaders of stores for all.
     lock: Option<LockGuard>,
+}
+
+/// Who may ask for something beside the program's own calls.
+pub(crate) struct Asked {
+    pub(crate) signal: Option<Requests>,
+    pub(crate) run: Option<RequestWatch>,
 }
 
 impl fmt::Debug for Job {
@@ -61,6 +68,7 @@ impl fmt::Debug for Job {
 
 impl Job {
     /// The configuration in effect.
+    #[doc(hidden)]
     pub fn config(&self) -> &Loaded {
         &self.loaded
     }
@@ -70,7 +78,7 @@ impl Job {
     ///
     /// # Safety
     /// Until [`Job::unprotect`] the memory must stay mapped, readable and writable. While
-    /// [`Job::checkpoint`], [`Job::restart`] or [`Job::recover`] runs, no other thread may write
+    /// [`Job::checkpoint`], [`Job::restart`] or [`Job::read_region`] runs, no other thread may write
     /// to it, and while a restart fills it, no other thread may read it either.
     pub unsafe fn protect(&self, name: &str, start: *mut u8, bytes: usize, elem: u8) -> Result<()> {
         let mut core = self.core();
@@ -85,14 +93,25 @@ impl Job {
         self.core().unprotect(name)
     }
 
+    /// From now on no checkpoint holds these bytes, wherever they lie in protected memory: they are
+    /// zeros there. A restart leaves them as they are. Checkpoints that exist keep what they have.
+    pub fn exclude(&self, start: *const u8, bytes: usize) {
+        self.core().regions.exclude(start as usize, bytes);
+    }
+
+    /// Takes back what was excluded: the next checkpoint holds these bytes.
+    pub fn include(&self, start: *const u8, bytes: usize) {
+        self.core().regions.include(start as usize, bytes);
+    }
+
     /// Takes a checkpoint of every protected region and returns its version as soon as the
     /// program may go on. `None` takes the version after the largest so far. A version that
     /// exists is replaced when the new one is durable.
     ///
     /// The call waits while the previous checkpoint is still being written, and while the pool
     /// is full. [`Job::wait`] tells when the checkpoint is durable. If an earlier checkpoint
-    /// failed and nobody has asked for its fate, the call takes none and tells that failure
-    /// ([`Error::Earlier`]); the next call takes one again.
+    /// failed and nobody has asked for its fate, the call takes none and tells that failure;
+    /// the next call takes one again.
     pub fn checkpoint(&self, version: Option<Version>) -> Result<Version> {
         self.take(&mut self.core(), version)
     }
@@ -118,7 +137,7 @@ impl Job {
         }
         let reached = self.stored_level(version)?;
         if reached < level {
-            return Err(Error::Unreachable { version, reached, wanted: level });
+            return Err(Cause::Unreachable { version, reached, wanted: level }.into());
         }
         Ok(())
     }
@@ -128,10 +147,17 @@ impl Job {
         let mut core = self.core();
         core.settle();
         let found = core.reports.iter().rev().find(|report| report.version == version);
-        found.cloned().ok_or(Error::UnknownVersion { version })
+        found.cloned().ok_or_else(|| Cause::UnknownVersion { version }.into())
+    }
+
+    /// The reports of all committed checkpoints, newest first.
+    pub fn checkpoints(&self) -> Vec<Report> {
+        let page_bytes = self.core().committer.page_bytes();
+        self.list().iter().map(|manifest| Report::of(manifest, page_bytes)).collect()
     }
 
     /// The committed checkpoints, newest first.
+    #[doc(hidden)]
     pub fn list(&self) -> Vec<Manifest> {
         let mut core = self.core();
         core.settle();
@@ -140,7 +166,7 @@ impl Job {
 
     /// How changed pages are found: `uffd`, `mprotect` or `hash`.
     pub fn tracker(&self) -> &'static str {
-        self.core().settled_memory().map_or("hash", |memory| memory.tracks.name())
+        self.core().settled_memory().map_or("hash", |memory| memory.tracker())
     }
 
     /// Memory that bookkeeping holds, in bytes: the catalog of stored pages and the hashes by
@@ -149,16 +175,34 @@ impl Job {
         self.core().settled_memory().map_or(0, |memory| memory.bytes())
     }
 
-    /// Finishes what is under way and closes the store; fails with a failure that no call has
-    /// told yet.
+    /// The program has come to its end: waits for what is under way, marks the job as finished and
+    /// closes the store. The next program of this name begins anew. Fails with a failure that no call
+    /// has told yet; then, and after a checkpoint or restart that failed, nothing is marked.
+    pub fn finish(self) -> Result<()> {
+        self.settle()?;
+        self.can_talk()?;
+        self.mark_finished(&self.core())?;
+        self.tell_run(Told::Finished);
+        Ok(())
+    }
+
+    /// Leaves the job as it is, for the next program of this name to go on with: waits for what is
+    /// under way and closes the store; fails with a failure that no call has told yet.
     pub fn close(self) -> Result<()> {
-        self.finish()
+        self.tell_run(Told::Left);
+        self.settle()
     }
 
     /// Waits for what is under way; fails with a failure that no call has told yet.
-    pub fn finish(&self) -> Result<()> {
+    pub fn settle(&self) -> Result<()> {
         self.core().settle();
         self.board.untold().map_or(Ok(()), Err)
+    }
+
+    fn tell_run(&self, what: Told) {
+        if let Some(run) = &self.asked.run {
+            run.tell(what);
+        }
     }
 
     /// This rank and how many there are.
@@ -192,12 +236,12 @@ impl Job {
     }
 
     fn stored_level(&self, version: Version) -> Result<Level> {
-        match self.store.open(&name::manifest(version, Level::Local)) {
-            Ok(_) => {
-                let inventory = Inventory::read(&*self.store)?;
-                Ok(ring::level(&*self.store, inventory.checkpoint(version)?))
+        let inventory = Inventory::read(&*self.store)?;
+        match inventory.checkpoint(version) {
+            Ok(manifest) => Ok(ring::level(&*self.store, manifest)),
+            Err(error) if error.kind() == Kind::Missing => {
+                Err(Cause::UnknownVersion { version }.into())
             }
-            Err(error) if error.kind() == Kind::Missing => Err(Error::UnknownVersion { version }),
             Err(error) => Err(error.into()),
         }
     }

@@ -9,21 +9,25 @@ use standfast_capture::{Regions, Requests};
 use standfast_checkpoint::Publisher;
 use standfast_comm::{Collective, Comm, Step};
 use standfast_store::Store;
+use standfast_take::Remembered;
 
-use super::Job;
 use super::core::{Core, Stage};
+use super::start::Starts;
+use super::{Asked, Job};
 use crate::agent;
-use crate::ask::Asked;
 use crate::checkpoint::commit::CommitSettings;
 use crate::checkpoint::committer::Committer;
-use crate::checkpoint::remembered::Remembered;
-use crate::config::{Choice, Loaded};
+use crate::checkpoint::settings;
+use crate::config::{Choice, Loaded, WhenFull};
 use crate::error::{Error, Phase, Result};
 use crate::global::{self, Floor};
+use crate::history;
 use crate::interval::Pace;
 use crate::location;
 use crate::progress::Board;
 use crate::ring;
+use crate::run_request::RequestWatch;
+use crate::space::Limit;
 use crate::stores;
 
 impl Job {
@@ -35,21 +39,16 @@ impl Job {
     }
 
     /// Opens (or makes) the store of a configuration.
+    #[doc(hidden)]
     pub fn open_loaded(loaded: Loaded) -> Result<Self> {
+        loaded.check_job()?;
         let config = &loaded.config;
-        config.check().map_err(Error::Config)?;
         let store = location::open_job(config)?;
         Ok(Self::open_ranks(loaded, store, Collective::solo(), true)?)
     }
 
-    /// Opens (or makes) the store of a job of several ranks. Every rank calls it with the same
-    /// settings and its own end of one communicator, which is duplicated and may be used by the
-    /// program as before.
-    ///
-    /// From then on these calls are collective, that is, made by all ranks in the same order:
-    /// [`Job::checkpoint`], [`Job::restart`], [`Job::point`], [`Job::finish`], [`Job::close`], and,
-    /// unless the communicator may be used by any thread, [`Job::wait`], [`Job::list`] and
-    /// [`Job::report`]. Where one rank fails, all fail.
+    /// Opens (or makes) the store of a job of several ranks: [`JobBuilder::open_comm`](super::JobBuilder).
+    #[doc(hidden)]
     pub fn open_comm(mut loaded: Loaded, comm: &dyn Comm) -> Result<Self> {
         let team = Collective::new(comm.duplicate()?);
         let store = open_place(&team, &mut loaded)?;
@@ -58,6 +57,7 @@ impl Job {
 
     /// As [`Job::open_comm`], each rank with its own access to a store: one for all, or one for
     /// each node.
+    #[doc(hidden)]
     pub fn open_store_comm(
         mut loaded: Loaded,
         store: Arc<dyn Store>,
@@ -69,6 +69,7 @@ impl Job {
     }
 
     /// Opens a job on a store of the caller's making.
+    #[doc(hidden)]
     pub fn open_store(loaded: Loaded, store: Arc<dyn Store>) -> Result<Self> {
         Ok(Self::open_ranks(loaded, store, Collective::solo(), false)?)
     }
@@ -81,12 +82,12 @@ impl Job {
         located: bool,
     ) -> Phase<Self> {
         let config = &loaded.config;
-        if located {
-            agent::flush(config, &*store);
-        }
+        let silent = if located { agent::flush(config, &*store) } else { None };
         let stores::Opened { stores, lock, inventory } =
             stores::open(&team, &store, &config.job, || global::header(config))?;
         let header = inventory.header.clone();
+        let known = history::agree(&team, &stores, &*store, &header)?;
+        let mut starts = Starts::new(known, config.from);
         let board = Arc::new(Board::default());
         let publisher = Publisher {
             store: Arc::clone(&store),
@@ -100,18 +101,20 @@ impl Job {
         let ring = ring::protection(&team, config, &stores)?;
         team.agree(Step("open: ring"), check_ring(&loaded, &ring))?;
         let multiplier = ring::Multiplier::new(config.ring_arithmetic);
-        let settings = CommitSettings {
+        let commit = CommitSettings {
             rank: team.rank(),
             publisher,
             board: Arc::clone(&board),
             stores: stores.clone(),
+            limit: Limit { bytes: config.local_bytes.0, waits: config.when_full == WhenFull::Wait },
             ring,
             multiplier: multiplier.clone(),
         };
-        let mut memory = Remembered::new(config, Arc::clone(&store), &header, &team);
+        let (taking, tracker) = (settings::of(config), settings::tracker(config));
+        let mut memory = Remembered::new(taking, tracker, Arc::clone(&store), &header, &team);
         if located {
-            match agent::connect(&loaded, &store, &header, lock.as_ref(), &team, &stores)? {
-                Ok(link) => memory.use_agent(link, &stores),
+            match agent::connect(&loaded, &store, &header, lock.as_ref(), &team, &stores, silent)? {
+                Ok(link) => memory.use_agent(link, stores.own_ranks().len()),
                 Err(Some(why)) => memory.note_no_agent(&why),
                 Err(None) => {}
             }
@@ -119,7 +122,9 @@ impl Job {
         let background = team.beside()?;
         let mut floor = Floor::default();
         if inventory.checkpoints.is_empty() {
-            floor.raise(&global::ask(&team, config, &header, true)?.checkpoints);
+            let offer = global::ask(&team, config, &header, true)?;
+            floor.raise(&offer.checkpoints);
+            starts.learn(offer.history);
         }
         let core = Core {
             regions: Regions::default(),
@@ -127,20 +132,22 @@ impl Job {
             device: None,
             stage: Stage::Idle(Box::new(memory), inventory),
             search: None,
-            committer: Committer::start(settings, background),
+            committer: Committer::start(commit, background),
             lazy: None,
             allocations: Vec::new(),
             team,
-            store: Arc::clone(&store),
             suspects: Vec::new(),
             floor,
+            abandons: None,
             reports: Vec::new(),
         };
         let core = Arc::new(Mutex::new(core));
         let pace = Mutex::new(Pace::new(config));
         let opened = Instant::now();
-        let requests = config.signal.map(Requests::by);
-        let asked = Some(config.ask.as_str()).filter(|path| !path.is_empty()).and_then(Asked::open);
+        let run = Some(config.ask.as_str()).filter(|path| !path.is_empty());
+        let run = run.and_then(RequestWatch::open);
+        let asked = Asked { signal: config.signal.map(Requests::by), run };
+        let starts = Mutex::new(starts);
         Ok(Self {
             board,
             core,
@@ -149,7 +156,7 @@ impl Job {
             header,
             opened,
             pace,
-            requests,
+            starts,
             asked,
             stores,
             multiplier,
@@ -177,11 +184,12 @@ type Common = (String, Vec<(String, String)>);
 /// All ranks must open the job with the same settings, where they shape what is common. Then each
 /// gets its part of its node's memory.
 fn agree_on_settings(team: &Collective, loaded: &mut Loaded) -> Phase<()> {
-    let own: Common = (location::node(&loaded.config), loaded.common());
-    let all = team.collect(Step("open: settings"), own.clone())?.map(same_settings).decide()?;
-    let here = all.iter().filter(|(node, _)| *node == own.0).count();
+    let node = location::node(&loaded.config);
+    let own = loaded.common().map(|common| (node.clone(), common));
+    let all = team.gather(Step("open: settings"), own)?.map(same_settings).decide()?;
+    let here = all.iter().filter(|(other, _)| *other == node).count();
     let shared = loaded.share_memory(here);
-    let checked = shared.and_then(|()| loaded.config.check().map_err(Error::Config));
+    let checked = shared.and_then(|()| loaded.check_job());
     team.agree(Step("open: check"), checked)
 }
 
@@ -190,7 +198,7 @@ fn same_settings(all: Vec<Common>) -> Result<Vec<Common>> {
     for (rank, (_, words)) in all.iter().enumerate() {
         let differing = words.iter().zip(first).find(|(own, first)| own != first);
         if let Some(((name, own), (_, first))) = differing {
-            return Err(Error::Disagree(format!(
+            return Err(Error::disagree(format!(
                 "rank {rank} has {name} = {own}, rank 0 has {name} = {first}: \
                  all ranks need the same value"
             )));
@@ -205,7 +213,7 @@ fn check_ring(loaded: &Loaded, ring: &ring::Protection) -> Result<()> {
     let losses = losses.get();
     match ring {
         ring::Protection::Off => Ok(()),
-        ring::Protection::Unable(_) => Err(Error::Config(format!(
+        ring::Protection::Unable(_) => Err(Error::config(format!(
             "ring = {losses} needs a store per node: put {{node}} in store, or set ring = off"
         ))),
         ring::Protection::On(topology) => {
@@ -213,7 +221,7 @@ fn check_ring(loaded: &Loaded, ring: &ring::Protection) -> Result<()> {
             if nodes >= needed {
                 return Ok(());
             }
-            Err(Error::Config(format!(
+            Err(Error::config(format!(
                 "ring = {losses} needs {needed} nodes; this job has {nodes}: use ring = {}",
                 nodes / 2
             )))

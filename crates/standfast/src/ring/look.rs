@@ -17,7 +17,7 @@ use standfast_ring::{Holding, Options, Shard, Source, Topology};
 use standfast_store::Store;
 
 use super::pieces::Pieces;
-use super::{Found, files, holding, read_record, stamp};
+use super::{RingFiles, files, holding, read_record, stamp};
 use crate::error::Result;
 
 /// A file of the ring that cannot be used.
@@ -129,9 +129,9 @@ impl Survey {
 }
 
 /// Moves what has a damaged block to what cannot be used.
-fn check(store: &dyn Store, manifest: &Manifest, topology: &Topology, found: &mut Found) {
+fn check(store: &dyn Store, manifest: &Manifest, topology: &Topology, found: &mut RingFiles) {
     let mut pieces = Pieces::new(store, manifest, topology);
-    let Found { holding, unusable } = found;
+    let RingFiles { holding, unusable } = found;
     holding.shards.retain(|shard| {
         let piece = shard.piece();
         let (at, bytes) = (shard.body_at, shard.header.body_bytes());

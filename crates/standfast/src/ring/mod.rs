@@ -12,7 +12,8 @@
 //! themselves, and go when it goes.
 //!
 //! Invariants:
-//! - A record is written after all shards are durable, so a record means that all were.
+//! - A record is written after all shards are durable, so a record means that all were. The manifest
+//!   is in every store then: a node that is left must know what it has shards of.
 //! - Encoding and rebuilding change nothing that a manifest names.
 
 mod files;
@@ -24,12 +25,13 @@ use std::sync::Arc;
 
 use standfast_checkpoint::failpoint;
 use standfast_comm::{Collective, Step};
-use standfast_format::{Manifest, StoreHeader, name};
+use standfast_format::{Level, Manifest, StoreHeader, name};
+use standfast_restart::{Ring, RingRebuilt};
 use standfast_ring::topology::{Piece, TOPOLOGY_BYTES_MAX, discover};
 use standfast_ring::{Holding, Means, Recovery, Shape, Stamp, encode_with, recover_with};
 use standfast_store::Store;
 
-use crate::config::{Config, Ring};
+use crate::config::{self, Config};
 use crate::error::{Error, Phase, Result};
 use crate::location;
 use crate::stores::Stores;
@@ -41,24 +43,6 @@ pub(crate) use multiply::Multiplier;
 pub use standfast_ring::Topology;
 pub use standfast_ring::recover::{GroupLoss, GroupPlan, Place, Plan};
 pub use standfast_ring::topology::{Chance, GroupId, Outlook};
-
-/// What a restart has brought back.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Rebuilt {
-    /// Images and segments' owners, and shards, made again on all ranks.
-    pub(crate) pieces: usize,
-    /// What could not be used on any rank, and why.
-    pub(crate) unusable: Vec<String>,
-}
-
-impl Rebuilt {
-    /// What the program should know of it.
-    pub(crate) fn notes(&self) -> Vec<String> {
-        let made = (self.pieces > 0)
-            .then(|| format!("made again from the ring: {} members and shards", self.pieces));
-        made.into_iter().chain(self.unusable.iter().cloned()).collect()
-    }
-}
 
 /// Whether checkpoints of a job go to the ring.
 #[derive(Clone, Debug)]
@@ -72,7 +56,7 @@ pub(crate) enum Protection {
 
 /// Groups the nodes of a job, where that is wanted and possible.
 pub(crate) fn protection(team: &Collective, config: &Config, stores: &Stores) -> Phase<Protection> {
-    if config.ring == Ring::Off {
+    if config.ring == config::Ring::Off {
         return Ok(Protection::Off);
     }
     if stores.are_one() {
@@ -125,7 +109,10 @@ pub(crate) fn protect(
     team.agree(Step("ring: shards"), encoded.map_err(Error::from))?;
     failpoint::pass("ring.before_record");
     let object = name::ring(manifest.version, manifest.attempt);
-    let recorded = stores.lead(|| Ok(store.put(&object, &topology.encode())?));
+    let recorded = stores.lead(|| {
+        ensure_manifest(store, manifest)?;
+        Ok(store.put(&object, &topology.encode())?)
+    });
     team.agree(Step("ring: record"), recorded)?;
     let why = if fewer {
         format!(", for no more than {shards} shards fit on the disks")
@@ -167,88 +154,102 @@ fn kept_bytes(topology: &Topology, manifest: &Manifest, ranks: &[usize], m: usiz
     kept.fold(0, |sum: u64, piece| sum.saturating_add(longest(piece.group)))
 }
 
-/// Makes again what the groups of a checkpoint have lost, if it has reached level ring.
-pub(crate) fn rebuild(
-    team: &Collective,
-    store: &dyn Store,
-    stores: &Stores,
-    manifest: &Manifest,
-    multiplier: &mut Multiplier,
-) -> Phase<Rebuilt> {
-    rebuild_all_but(team, store, stores, manifest, multiplier, |_| None)
+/// The ring of a job, for a restart: makes again what the groups of a checkpoint have lost, if it has
+/// reached level ring.
+pub(crate) struct RestartRing<'a> {
+    pub(crate) ranks: &'a Collective,
+    pub(crate) store: &'a dyn Store,
+    pub(crate) stores: &'a Stores,
+    pub(crate) header: &'a StoreHeader,
+    pub(crate) multiplier: &'a Multiplier,
 }
 
-/// The same after every rank has looked into its files: what is damaged is as good as lost.
-pub(crate) fn mend(
-    team: &Collective,
-    store: &dyn Store,
-    stores: &Stores,
-    manifest: &Manifest,
-    header: &StoreHeader,
-    multiplier: &mut Multiplier,
-) -> Phase<Rebuilt> {
-    rebuild_all_but(team, store, stores, manifest, multiplier, |rank| {
-        files::damage(store, header, manifest, rank)
-    })
+impl Ring for RestartRing<'_> {
+    fn rebuild(&self, manifest: &Manifest) -> standfast_restart::Phase<RingRebuilt> {
+        self.rebuild_all_but(manifest, |_| None).map_err(provided)
+    }
+
+    fn mend(&self, manifest: &Manifest) -> standfast_restart::Phase<RingRebuilt> {
+        let damage = |rank| files::damage(self.store, self.header, manifest, rank);
+        self.rebuild_all_but(manifest, damage).map_err(provided)
+    }
 }
 
-/// `damage`: what is wrong with the member of a rank that is there.
-fn rebuild_all_but(
-    team: &Collective,
-    store: &dyn Store,
-    stores: &Stores,
-    manifest: &Manifest,
-    multiplier: &mut Multiplier,
-    damage: impl Fn(usize) -> Option<Unusable>,
-) -> Phase<Rebuilt> {
-    if stores.are_one() {
-        return Ok(Rebuilt::default());
+fn provided(stop: crate::error::Stop) -> standfast_restart::Stop {
+    stop.map(Error::into_restart)
+}
+
+impl RestartRing<'_> {
+    /// `damage`: what is wrong with the member of a rank that is there.
+    fn rebuild_all_but(
+        &self,
+        manifest: &Manifest,
+        damage: impl Fn(usize) -> Option<Unusable>,
+    ) -> Phase<RingRebuilt> {
+        let Self { ranks: team, store, stores, .. } = *self;
+        let mut multiplier = self.multiplier.clone();
+        if stores.are_one() {
+            return Ok(RingRebuilt::default());
+        }
+        let object = name::ring(manifest.version, manifest.attempt);
+        let own = stores.lead(|| read_record(store, &object));
+        let records = team.gather(Step("ring: records"), own)?;
+        let record = records.map(|all| all.into_iter().flatten().flatten().next());
+        let topology = record.clone().map(|record| {
+            record.map(|record| Topology::decode(&record)).transpose().map_err(Error::from)
+        });
+        let (Some(record), Some(topology)) = (record.into_inner(), topology.decide()?.into_inner())
+        else {
+            return Ok(RingRebuilt::default());
+        };
+        // Another number of ranks reads region by region; nobody takes anybody's place.
+        if topology.ranks() != team.size() || manifest.ranks as usize != team.size() {
+            return Ok(RingRebuilt::default());
+        }
+        let mut found = team.agree(
+            Step("ring: holding"),
+            holding(store, |rank| stores.answers_for(rank), &topology, manifest),
+        )?;
+        let RingFiles { holding, unusable } = &mut found;
+        holding.members.retain(|(rank, _)| {
+            let damage = damage(*rank);
+            unusable.extend(damage.clone());
+            damage.is_none()
+        });
+        let heirs: Vec<usize> = (0..team.size()).collect();
+        let block_bytes = multiplier.options().block_bytes;
+        let recovery =
+            Recovery { topology: &topology, stamp: stamp(manifest), heirs: &heirs, block_bytes };
+        let pieces = || Pieces::new(store, manifest, &topology);
+        let mut means =
+            Means { source: &mut pieces(), sink: &mut pieces(), arithmetic: &mut multiplier };
+        failpoint::pass("ring.before_rebuild");
+        let recovered = recover_with(team.raw(), recovery, &found.holding, &mut means);
+        let made = recovered.map(|recovered| recovered.made.len()).map_err(Error::from);
+        let made = team.agree(Step("ring: rebuilt"), made)?;
+        let unusable: Vec<String> = found.unusable.iter().map(Unusable::to_string).collect();
+        let all = team.collect(Step("ring: made"), (made, unusable))?;
+        failpoint::pass("ring.before_record");
+        let recorded = stores.lead(|| match read_record(store, &object)? {
+            Some(_) => Ok(()),
+            None => Ok(store.put(&object, &record)?),
+        });
+        team.agree(Step("ring: record again"), recorded)?;
+        let (made, unusable): (Vec<usize>, Vec<Vec<String>>) = all.into_inner().into_iter().unzip();
+        let pieces: usize = made.into_iter().sum();
+        let note =
+            (pieces > 0).then(|| format!("rebuilt from the ring: {pieces} members and shards"));
+        Ok(RingRebuilt { pieces, notes: note.into_iter().chain(unusable.concat()).collect() })
     }
-    let object = name::ring(manifest.version, manifest.attempt);
-    let own = stores.lead(|| read_record(store, &object));
-    let records = team.gather(Step("ring: records"), own)?;
-    let record = records.map(|all| all.into_iter().flatten().flatten().next());
-    let topology = record.clone().map(|record| {
-        record.map(|record| Topology::decode(&record)).transpose().map_err(Error::from)
-    });
-    let (Some(record), Some(topology)) = (record.into_inner(), topology.decide()?.into_inner())
-    else {
-        return Ok(Rebuilt::default());
-    };
-    // Another number of ranks reads region by region; nobody takes anybody's place.
-    if topology.ranks() != team.size() || manifest.ranks as usize != team.size() {
-        return Ok(Rebuilt::default());
+}
+
+/// Writes the manifest to a store that could not be told of the checkpoint when it was committed.
+fn ensure_manifest(store: &dyn Store, manifest: &Manifest) -> Result<()> {
+    let (object, bytes) = (name::manifest(manifest.version, Level::Local), manifest.encode());
+    match store.get(&object, bytes.len() as u64) {
+        Ok(there) if there == bytes => Ok(()),
+        _ => Ok(store.put(&object, &bytes)?),
     }
-    let mut found = team.agree(
-        Step("ring: holding"),
-        holding(store, |rank| stores.answers_for(rank), &topology, manifest),
-    )?;
-    let Found { holding, unusable } = &mut found;
-    holding.members.retain(|(rank, _)| {
-        let damage = damage(*rank);
-        unusable.extend(damage.clone());
-        damage.is_none()
-    });
-    let heirs: Vec<usize> = (0..team.size()).collect();
-    let block_bytes = multiplier.options().block_bytes;
-    let recovery =
-        Recovery { topology: &topology, stamp: stamp(manifest), heirs: &heirs, block_bytes };
-    let pieces = || Pieces::new(store, manifest, &topology);
-    let mut means = Means { source: &mut pieces(), sink: &mut pieces(), arithmetic: multiplier };
-    failpoint::pass("ring.before_rebuild");
-    let recovered = recover_with(team.raw(), recovery, &found.holding, &mut means);
-    let made = recovered.map(|recovered| recovered.made.len()).map_err(Error::from);
-    let made = team.agree(Step("ring: rebuilt"), made)?;
-    let unusable: Vec<String> = found.unusable.iter().map(Unusable::to_string).collect();
-    let all = team.collect(Step("ring: made"), (made, unusable))?;
-    failpoint::pass("ring.before_record");
-    let recorded = stores.lead(|| match read_record(store, &object)? {
-        Some(_) => Ok(()),
-        None => Ok(store.put(&object, &record)?),
-    });
-    team.agree(Step("ring: record again"), recorded)?;
-    let (made, unusable): (Vec<usize>, Vec<Vec<String>>) = all.into_inner().into_iter().unzip();
-    Ok(Rebuilt { pieces: made.into_iter().sum(), unusable: unusable.concat() })
 }
 
 /// A record, if it is there and whole: one that is not is as good as none.
@@ -261,7 +262,7 @@ fn read_record(store: &dyn Store, object: &str) -> Result<Option<Vec<u8>>> {
 }
 
 /// What a store has of a checkpoint.
-struct Found {
+struct RingFiles {
     holding: Holding,
     unusable: Vec<Unusable>,
 }
@@ -273,9 +274,9 @@ fn holding(
     answers_for: impl Fn(usize) -> bool,
     topology: &Topology,
     manifest: &Manifest,
-) -> Result<Found> {
+) -> Result<RingFiles> {
     let there = files::lengths(store)?;
-    let mut found = Found { holding: Holding::default(), unusable: Vec::new() };
+    let mut found = RingFiles { holding: Holding::default(), unusable: Vec::new() };
     for rank in 0..topology.ranks() {
         if answers_for(rank) && files::has_member(&there, manifest, rank) {
             found.holding.members.push((rank, files::member_bytes(manifest, rank)));

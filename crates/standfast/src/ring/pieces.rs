@@ -75,7 +75,7 @@ impl<'a> Pieces<'a> {
             self.readers.clear();
             self.readers.insert(name.to_owned(), self.store.open(name)?);
         }
-        let found = self.readers[name].read_at(at, into)?;
+        let found = self.readers[name].read_full(at, into)?;
         if found < into.len() {
             return Err(format!("{name} is shorter than it was").into());
         }

@@ -15,93 +15,46 @@
 //! - A manifest found in any store counts: what it names was durable before the first was written,
 //!   and is removed only after the last is gone.
 
-mod holders;
 mod open;
 
+use std::ops::Deref;
+
 use standfast_comm::{Collective, Step};
-use standfast_format::{Kind, Level, Manifest, SegmentId, Version, name};
-use standfast_restart::Inventory;
+use standfast_format::{Kind, Manifest, SegmentId, Version, name};
+use standfast_restart::{Inventory, StoreGroups};
 use standfast_store::{Lock, Store};
 
-pub(crate) use self::holders::Holders;
-pub(crate) use self::open::{Opened, discard_orphans, open};
+pub(crate) use self::open::{Opened, discard_orphans, look_again, open};
 use crate::error::{Phase, Result, Stop};
 use crate::mark;
 use crate::naming;
 use crate::prune::{self, Keep, Plan};
 
-/// Which rank has which store.
+/// The stores of this job's ranks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Stores {
-    rank: usize,
-    /// The store of every rank, numbered in the order of their first ranks.
-    of: Vec<usize>,
-    /// The first rank of every store.
-    leaders: Vec<usize>,
+pub(crate) struct Stores(StoreGroups);
+
+impl Deref for Stores {
+    type Target = StoreGroups;
+
+    fn deref(&self) -> &StoreGroups {
+        &self.0
+    }
 }
 
 impl Stores {
     fn find(team: &Collective, store: &dyn Store) -> Phase<Self> {
         // A program of one rank has nobody to share with.
         if team.size() == 1 {
-            return Ok(Self { rank: 0, of: vec![0], leaders: vec![0] });
+            return Ok(Self(StoreGroups::new(0, &[()])));
         }
-        Ok(Self::group(team.rank().0 as usize, &naming::identities(team, store)?))
-    }
-
-    fn group<T: PartialEq>(rank: usize, identities: &[T]) -> Self {
-        let (mut of, mut leaders) = (Vec::new(), Vec::<usize>::new());
-        for (rank, own) in identities.iter().enumerate() {
-            let known = leaders.iter().position(|leader| identities[*leader] == *own);
-            of.push(known.unwrap_or(leaders.len()));
-            if known.is_none() {
-                leaders.push(rank);
-            }
-        }
-        Self { rank, of, leaders }
-    }
-
-    /// Whether all ranks share one store.
-    pub(crate) fn are_one(&self) -> bool {
-        self.leaders.len() == 1
-    }
-
-    fn own(&self) -> usize {
-        self.of[self.rank]
-    }
-
-    /// The first rank of this rank's store.
-    pub(crate) fn leader(&self) -> usize {
-        self.leaders[self.own()]
-    }
-
-    /// The ranks that share this rank's store.
-    pub(crate) fn own_ranks(&self) -> Vec<u32> {
-        let own = |(rank, store): (usize, &usize)| (*store == self.own()).then_some(rank as u32);
-        self.of.iter().enumerate().filter_map(own).collect()
-    }
-
-    /// Whether a rank has the same store as this one.
-    pub(crate) fn is_here(&self, rank: usize) -> bool {
-        self.of.get(rank) == Some(&self.own())
-    }
-
-    fn is_leader(&self) -> bool {
-        self.leaders[self.own()] == self.rank
-    }
-
-    /// Whether this rank speaks for what another one has written into this rank's store: that rank
-    /// itself does where it shares the store, else the leader.
-    pub(crate) fn answers_for(&self, rank: usize) -> bool {
-        match self.of.get(rank) {
-            Some(store) if *store == self.own() => rank == self.rank,
-            _ => self.is_leader(),
-        }
+        let identities = naming::identities(team, store)?;
+        Ok(Self(StoreGroups::new(team.rank().0 as usize, &identities)))
     }
 
     /// Does something on leaders only.
     pub(crate) fn lead<T>(&self, run: impl FnOnce() -> Result<T>) -> Result<Option<T>> {
-        if self.is_leader() { run().map(Some) } else { Ok(None) }
+        self.0.lead(run)
     }
 
     /// Writes a manifest that is in the first rank's store to all others. The checkpoint exists
@@ -111,13 +64,13 @@ impl Stores {
         team: &Collective,
         store: &dyn Store,
         manifest: &Manifest,
+        inventory: &Inventory,
     ) -> Phase<Vec<String>> {
         let write = || {
             if team.is_first() {
                 return Ok(());
             }
-            let object = name::manifest(manifest.version, Level::Local);
-            Ok(store.put(&object, &manifest.encode())?)
+            Ok(store.put(&inventory.object_of(manifest), &manifest.encode())?)
         };
         let why = self.lead(write).err().map(|error| error.to_string());
         let all = team.collect(Step("spread"), why)?;
@@ -184,8 +137,8 @@ impl Stores {
         if let Err(stop) = team.agree(Step("prune: manifests"), run(plan.map(manifests))) {
             return stayed(stop);
         }
-        let going = prune::plan(inventory, &[], &keep).remove;
-        inventory.checkpoints.retain(|manifest| !going.contains(&manifest.version));
+        let going = prune::plan(inventory, &[], &keep).going;
+        inventory.checkpoints.retain(|manifest| !going.contains(&manifest.attempt));
         let files = |plan: &Plan| Plan { manifests: vec![], ..plan.clone() };
         let notes = run(plan.map(files)).err();
         let notes = notes.map(|error| format!("files of older checkpoints stay: {error}"));
@@ -193,20 +146,5 @@ impl Stores {
         let all = team.collect(Step("prune: files"), (removed, notes))?;
         let (removed, notes): (Vec<_>, Vec<_>) = all.into_inner().into_iter().unzip();
         Ok((removed.concat(), notes.into_iter().flatten().collect()))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ranks_with_one_identity_share_and_their_first_leads() {
-        let stores = Stores::group(3, &["a", "b", "a", "b", "c"]);
-        assert_eq!(stores.of, [0, 1, 0, 1, 2]);
-        assert_eq!(stores.leaders, [0, 1, 4]);
-        assert!(!stores.is_leader() && !stores.are_one());
-        assert!(Stores::group(1, &["b", "a", "b"]).is_leader());
-        assert!(Stores::group(2, &["b", "b", "b"]).are_one());
     }
 }

@@ -37,7 +37,7 @@ fn the_agent_takes_pages_of_devices() {
             assert!(notes.is_empty(), "{notes:?}");
             for version in [1, 2] {
                 device.fill(9);
-                job.restart(Some(Version(version))).unwrap();
+                job.restart_from(Version(version)).unwrap();
                 assert!(device == contents(version - 1));
                 assert_eq!(host.read()[0], version - 1);
             }

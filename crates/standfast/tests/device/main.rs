@@ -46,7 +46,7 @@ fn every_setting_brings_device_memory_back() {
         let job = world.open();
         let host = job.alloc::<u64>("step", 1000).unwrap();
         world.protect(&job, "field", &mut device, 8).unwrap();
-        let restarted = job.restart(None).unwrap();
+        let restarted = job.restart().unwrap().unwrap();
         assert_eq!((restarted.version, host.read()[0]), (Version(2), 2));
         assert!(device == expected, "{settings:?}");
 
@@ -57,7 +57,7 @@ fn every_setting_brings_device_memory_back() {
         if !settings.contains(&("lab.mode", "full")) {
             assert_eq!(stats.new_pages, 1, "{settings:?}");
         }
-        job.restart(Some(Version(1))).unwrap();
+        job.restart_from(Version(1)).unwrap();
         assert!(device == field, "{settings:?}");
     }
 }
@@ -93,10 +93,10 @@ fn numbers_cross_compressed_and_come_back_without_a_device() {
 
     let job = world.open();
     let host = job.alloc::<f64>("field", numbers.len()).unwrap();
-    job.restart(None).unwrap();
+    job.restart().unwrap().unwrap();
     assert!(*host.read() == *numbers);
     let mut buf = vec![0; device.len()];
-    job.recover(version, "field", &mut buf).unwrap();
+    job.read_region(version, "field", &mut buf).unwrap();
     assert!(buf == device);
 }
 
@@ -138,6 +138,6 @@ fn without_a_device_the_pipeline_gpu_is_the_other_one_and_says_so_once() {
         Err(why) => assert_eq!(notes, [format!("no GPU is used: {why}")]),
     }
     host.write().fill(0.0);
-    job.restart(None).unwrap();
+    job.restart().unwrap().unwrap();
     assert!(host.read()[0] == 2.0 && host.read()[1..] == numbers[1..]);
 }

@@ -31,7 +31,7 @@ fn ranks_share_pages_of_their_devices() {
             world.durable(&job);
             device.fill(9);
             for (version, step) in [(2, 1), (1, 0)] {
-                job.restart(Some(Version(version))).unwrap();
+                job.restart_from(Version(version)).unwrap();
                 assert!(device == contents(comm.rank(), step), "{mode} {version}");
                 assert_eq!(host.read()[0], version);
             }
@@ -77,7 +77,7 @@ fn ranks_go_on_while_their_share_is_still_on_the_device() {
         job.wait(version, Level::Local).unwrap();
         let stats = job.report(version).unwrap().stats;
         assert_eq!(stats.new_pages, 100 + 3 * 100);
-        job.restart(Some(version)).unwrap();
+        job.restart_from(version).unwrap();
         assert!(device == contents(comm.rank(), 0));
         job.close().unwrap();
     });
@@ -105,7 +105,7 @@ fn a_device_lost_behind_the_call_takes_the_checkpoint_of_all_with_it() {
         own.faults.clear();
         let version = own.durable(&job);
         device.fill(9);
-        job.restart(Some(version)).unwrap();
+        job.restart_from(version).unwrap();
         assert!(device == contents(comm.rank(), 1), "nothing refers to the lost pages");
         job.close().unwrap();
     });

@@ -10,8 +10,8 @@ use crate::world::{World, text};
 
 const STEPS: u64 = 3;
 
-/// A sound store with a few checkpoints.
-fn sound() -> MemoryStore {
+/// A intact store with a few checkpoints.
+fn intact() -> MemoryStore {
     let store = MemoryStore::new();
     let world = World::open(FaultyStore::new(Arc::new(store.clone()))).unwrap();
     for step in 1..=STEPS {
@@ -76,8 +76,8 @@ fn assert_named(fault: &Fault, message: &str) {
     assert!(named || gone || header, "{fault:?} is reported as: {message}");
 }
 
-fn meet(sound: &MemoryStore, fault: &Fault) {
-    let store = FaultyStore::new(Arc::new(copy(sound)));
+fn meet(intact: &MemoryStore, fault: &Fault) {
+    let store = FaultyStore::new(Arc::new(copy(intact)));
     store.inject(fault.clone());
     let world = match World::open(store) {
         Ok(world) => world,
@@ -122,12 +122,12 @@ fn go_on(fault: &Fault, world: &World) {
 
 #[test]
 fn damage_is_named_and_never_returned() {
-    let sound = sound();
-    let objects = sound.list("").unwrap();
+    let intact = intact();
+    let objects = intact.list("").unwrap();
     let mut met = 0;
     for object in &objects {
         for fault in damages(object, &objects) {
-            meet(&sound, &fault);
+            meet(&intact, &fault);
             met += 1;
         }
     }
@@ -136,10 +136,10 @@ fn damage_is_named_and_never_returned() {
 
 #[test]
 fn the_next_older_good_one_serves_and_the_reason_is_told() {
-    let sound = sound();
+    let intact = intact();
     let manifest = standfast_format::name::manifest;
     let newest = manifest(standfast::Version(STEPS), standfast::Level::Local);
-    let store = FaultyStore::new(Arc::new(copy(&sound)));
+    let store = FaultyStore::new(Arc::new(copy(&intact)));
     store.inject(Fault::FlipBit { object: newest.clone(), offset: 30, bit: 0 });
     let world = World::open(store).unwrap();
     let (version, passed_over) = world.restart(None).unwrap();

@@ -6,6 +6,8 @@
 //! bytes; damage is reported with the object's name and never returned as data.
 
 mod damage;
+mod lines;
 mod opening;
+mod reading;
 mod world;
 mod writing;

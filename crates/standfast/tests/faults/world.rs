@@ -68,11 +68,17 @@ impl World {
     pub(crate) fn restart(&self, version: Option<u64>) -> Result<(u64, Vec<(String, String)>)> {
         self.field.write().fill(u64::MAX);
         self.tail.write().fill(0xff);
-        let restarted = self.job.restart(version.map(Version))?;
+        let restarted = match version {
+            Some(version) => self.job.restart_from(Version(version))?,
+            None => match self.job.restart()? {
+                Some(restarted) => restarted,
+                None => return Ok((0, Vec::new())),
+            },
+        };
         let step = restarted.version.0;
         assert!(self.field.read()[..] == field(step), "checkpoint {step} gave wrong bytes");
         assert!(self.tail.read().iter().all(|byte| *byte == step as u8), "checkpoint {step}");
-        Ok((step, restarted.passed_over))
+        Ok((step, restarted.skipped))
     }
 
     /// The versions on offer, newest first.
@@ -88,13 +94,21 @@ impl World {
         }
     }
 
+    /// Objects with their bytes.
+    pub(crate) fn store_objects(&self, prefix: &str) -> Vec<(String, Vec<u8>)> {
+        let names = self.store.list(prefix).unwrap().into_iter().map(|object| object.name);
+        names.map(|name| (name.clone(), self.store.get(&name, u64::MAX).unwrap())).collect()
+    }
+
     /// No object belongs to no checkpoint.
     pub(crate) fn assert_no_leftovers(&self, context: &str) {
         let inventory = Inventory::read(&self.store).unwrap();
         assert!(inventory.damaged.is_empty(), "{context}: {:?}", inventory.damaged);
-        let mut known = HashSet::from([name::STORE.to_owned()]);
+        let mut known = HashSet::from(name::HEADERS.map(str::to_owned));
+        known.insert(name::HISTORY.to_owned());
         for manifest in &inventory.checkpoints {
             known.insert(name::manifest(manifest.version, Level::Local));
+            known.insert(name::manifest_of(manifest.version, manifest.attempt, Level::Local));
             known.insert(name::image(manifest.version, manifest.attempt, Rank(0)));
             known.extend(manifest.segments.iter().map(|segment| name::segment(segment.id)));
         }

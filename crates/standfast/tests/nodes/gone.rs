@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use standfast::{Error, Level, Version};
+use standfast::{Level, Version};
 use standfast_comm::{Comm, Concurrency, Error as CommError, Result, Tag, run_threads};
 
 use crate::ring::protected;
@@ -96,10 +96,10 @@ fn until_gone(counted: Counted, after: i64) {
             left.store(after, Ordering::SeqCst);
         }
         let ended = (1..100).find_map(|step| match member.checkpoint(step) {
-            Err(error @ Error::Comm(_)) => Some(error),
+            Err(error) if error.is_out_of_reach() => Some(error),
             // A ring that could not be reached is told by the next call.
             _ => match member.job.wait(Version(step), Level::Ring) {
-                Err(error @ Error::Comm(_)) => Some(error),
+                Err(error) if error.is_out_of_reach() => Some(error),
                 _ => None,
             },
         });

@@ -97,9 +97,9 @@ fn the_newest_older_checkpoint_is_taken_where_the_newest_is_lost() {
     }
     world.wipe(1);
     let passed = world.run(|member| {
-        let restarted = member.job.restart(None).unwrap();
+        let restarted = member.job.restart().unwrap().unwrap();
         assert_eq!(restarted.version, Version(2));
-        restarted.passed_over
+        restarted.skipped
     });
     for passed in passed {
         assert_eq!(passed.len(), 1);
@@ -241,7 +241,7 @@ fn damage_inside_a_file_is_made_good_by_the_ring() {
         }
         let (step, notes) = restart_with_notes(&world);
         assert_eq!(step, 3, "{prefix} of node {node}: {notes:?}");
-        assert!(notes.iter().any(|note| note.contains("made again from the ring")), "{notes:?}");
+        assert!(notes.iter().any(|note| note.contains("rebuilt from the ring")), "{notes:?}");
         // It is whole again by itself.
         let (step, notes) = restart_with_notes(&world);
         assert_eq!((step, &notes[..]), (3, &[][..]));

@@ -13,6 +13,7 @@ use std::collections::HashSet;
 use standfast::config::Loaded;
 use standfast::{Job, Kind, Level};
 use standfast_comm::{Comm, run_threads};
+use standfast_format::name;
 use standfast_testkit::{Fault, Op};
 use world::World;
 
@@ -160,7 +161,9 @@ fn a_header_that_nobody_has_any_more_is_an_error() {
     world.checkpoint(1..=1);
     let whole = world.stores[0].get("store", 1 << 20).unwrap();
     for store in &world.stores {
-        store.put("store", &whole[..40]).unwrap();
+        for header in name::HEADERS {
+            store.put(header, &whole[..40]).unwrap();
+        }
     }
     let errors = run_threads(2, |comm| world.member(&comm).err().expect("refused"));
     assert!(errors.iter().all(|error| error.kind() == Kind::Corrupt), "{errors:?}");
@@ -191,7 +194,7 @@ fn a_place_with_the_nodes_name_is_a_store_for_each_node() {
     run_threads(4, |comm| {
         let job = opened(&comm);
         let field = job.alloc::<u64>("field", 3000).unwrap();
-        job.restart(None).unwrap();
+        job.restart().unwrap().unwrap();
         assert!(field.read().iter().all(|word| *word == comm.rank() as u64 + 1));
     });
 }

@@ -1,16 +1,18 @@
 //! Nodes lost with their stores, and what the ring brings back.
 
-use standfast::{Kind, Level, Version};
-use standfast_testkit::{Fault, Op};
+use std::ops::RangeInclusive;
 
-use crate::world::World;
+use standfast::{Kind, Level, Version};
+use standfast_testkit::Fault;
+
+use crate::world::{Member, World};
 
 pub(crate) fn protected(node_of: &[usize], group: &'static str) -> World {
     World::new(node_of).with("ring", "auto").with("lab.ring_group", group)
 }
 
 /// Takes the checkpoints of these steps, and waits until they are on the ring.
-pub(crate) fn encode(world: &World, steps: std::ops::RangeInclusive<u64>) {
+pub(crate) fn encode(world: &World, steps: RangeInclusive<u64>) {
     world.run(|member| {
         for step in steps.clone() {
             member.checkpoint(step).unwrap();
@@ -92,7 +94,7 @@ fn too_great_a_loss_is_told_and_an_older_checkpoint_taken() {
         assert_eq!(error.kind(), Kind::Corrupt);
         assert!(error.to_string().contains("are lost and 1 of its"), "{error}");
     }
-    // The next checkpoints are whole; one that is lost later is passed over for an older one.
+    // The next checkpoints are whole; one that is lost later is skipped for an older one.
     encode(&world, 2..=3);
     let newest = world.names(0, "rings").pop().unwrap();
     for node in 0..4 {
@@ -145,20 +147,7 @@ fn a_node_that_fails_while_encoding_leaves_a_local_checkpoint() {
     let mut world = protected(&[0, 1, 2, 3], "2");
     encode(&world, 1..=1);
     world.run(|member| {
-        let created = |step| {
-            let before = member.faults.calls(Op::Create);
-            member.checkpoint(step).unwrap();
-            let reached = member.job.wait(Version(step), Level::Ring);
-            (member.faults.calls(Op::Create) - before, reached)
-        };
-        let (each, reached) = created(2);
-        reached.unwrap();
-        if member.job.rank().0.0 == 2 {
-            // The last one that a checkpoint creates is a shard.
-            let nth = member.faults.calls(Op::Create) + each - 1;
-            member.faults.inject(Fault::Fail { op: Op::Create, nth, kind: Kind::Full });
-        }
-        assert_eq!(created(3).1.unwrap_err().kind(), Kind::Unsupported);
+        encode_without_shards(&member, 3..=3);
         let notes = member.job.report(Version(3)).unwrap().notes;
         assert!(notes.iter().any(|note| note.contains("loss of a node")), "{notes:?}");
     });
@@ -167,33 +156,26 @@ fn a_node_that_fails_while_encoding_leaves_a_local_checkpoint() {
     assert_eq!(world.restart(), 2, "only older ones are on the ring");
 }
 
-/// Takes checkpoint 2, which gets to the ring, and 3 to 6, which do not.
-fn encode_one_of_five(world: &World) {
-    world.run(|member| {
-        let created = |step| {
-            let before = member.faults.calls(Op::Create);
-            member.checkpoint(step).unwrap();
-            let reached = member.job.wait(Version(step), Level::Ring);
-            (member.faults.calls(Op::Create) - before, reached)
-        };
-        let (each, reached) = created(2);
-        reached.unwrap();
-        for step in 3..=6 {
-            if member.job.rank().0.0 == 2 {
-                // The last one that a checkpoint creates is a shard.
-                let nth = member.faults.calls(Op::Create) + each - 1;
-                member.faults.inject(Fault::Fail { op: Op::Create, nth, kind: Kind::Full });
-            }
-            assert_eq!(created(step).1.unwrap_err().kind(), Kind::Unsupported, "step {step}");
-        }
-    });
+/// Takes checkpoint 2, which gets to the ring, and others, which do not: a node can keep no shards.
+fn encode_without_shards(member: &Member, steps: RangeInclusive<u64>) {
+    let reached = |step| {
+        member.checkpoint(step).unwrap();
+        member.job.wait(Version(step), Level::Ring)
+    };
+    reached(2).unwrap();
+    if member.job.rank().0.0 == 2 {
+        member.faults.inject(Fault::Refuse { under: "shards/".into(), kind: Kind::Full });
+    }
+    for step in steps {
+        assert_eq!(reached(step).unwrap_err().kind(), Kind::Unsupported, "step {step}");
+    }
 }
 
 #[test]
 fn the_newest_on_the_ring_stays_while_newer_ones_do_not_get_there() {
     let mut world = protected(&[0, 1, 2, 3], "2").with("keep", "2");
     encode(&world, 1..=1);
-    encode_one_of_five(&world);
+    world.run(|member| encode_without_shards(&member, 3..=6));
     for node in 0..4 {
         assert_eq!(world.names(node, "manifests").len(), 3, "node {node}: 2, 5 and 6");
     }
@@ -209,7 +191,7 @@ fn the_newest_on_the_ring_stays_while_newer_ones_do_not_get_there() {
 fn a_bounded_store_lets_the_newest_on_the_ring_go_last() {
     let world = protected(&[0, 1, 2, 3], "2").with("keep", "200KiB");
     encode(&world, 1..=1);
-    encode_one_of_five(&world);
+    world.run(|member| encode_without_shards(&member, 3..=6));
     let versions = |world: &World| {
         world.run(|member| {
             let list = member.job.list();

@@ -49,6 +49,7 @@ impl World {
     pub(crate) fn names(&self, node: usize, prefix: &str) -> Vec<String> {
         let objects = self.stores[node].list(prefix).unwrap();
         let mut names: Vec<String> = objects.into_iter().map(|object| object.name).collect();
+        names.retain(|name| !standfast_format::name::HEADERS.contains(&name.as_str()));
         names.sort();
         names
     }
@@ -145,7 +146,7 @@ impl Member {
     /// Restarts and checks every byte.
     pub(crate) fn come_back(&self) -> Result<Restarted> {
         self.field.write().fill(0xdead);
-        let restarted = self.job.restart(None)?;
+        let restarted = self.job.restart()?.expect("there is a checkpoint");
         let expected = contents(self.rank, restarted.version.0);
         assert!(self.field.read()[..] == expected[..], "rank {}: wrong data", self.rank);
         Ok(restarted)

@@ -85,7 +85,7 @@ fn one_rank_may_read_what_is_stored_while_the_others_do_something_else() {
         if member.job.rank().0 == Rank(1) {
             let expected = member.bytes_of(0, 1);
             let mut bytes = vec![0; expected.len()];
-            member.job.recover_of(Version(1), Rank(0), "field", &mut bytes).unwrap();
+            member.job.read_region_of(Version(1), Rank(0), "field", &mut bytes).unwrap();
             assert!(bytes == expected);
             read.store(true, Ordering::Release);
         }
@@ -190,7 +190,10 @@ fn any_rank_can_be_read_by_any_number_of_ranks() {
                 let image = member.job.image_of(Version(1), Rank(rank as u32)).unwrap();
                 assert_eq!(image.region("field").unwrap().bytes, expected.len() as u64);
                 let mut bytes = vec![0; expected.len()];
-                member.job.recover_of(Version(1), Rank(rank as u32), "field", &mut bytes).unwrap();
+                member
+                    .job
+                    .read_region_of(Version(1), Rank(rank as u32), "field", &mut bytes)
+                    .unwrap();
                 assert!(bytes == expected, "rank {rank}");
             }
             let error = member.restart().unwrap_err();

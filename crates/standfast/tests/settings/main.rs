@@ -29,8 +29,9 @@ fn columns(dir: &Path, ranks: usize) -> Vec<Column> {
     let columns = vec![
         ("store", store),
         ("job", texts(&["job", "heat"])),
+        ("share", texts(&["private", "group", "private, from 65534"])),
         ("keep", texts(&["8", "1", "2, every 2", "64MiB", "all"])),
-        ("capture", texts(&["auto", "cow", "stop"])),
+        ("capture", texts(&["auto", "cow", "staged", "stop"])),
         ("memory", texts(&["auto", "8MiB"])),
         ("codec", texts(&["fast", "auto", "small", "none", "zstd:1"])),
         ("gpu", texts(&["auto", "on", "off"])),
@@ -42,6 +43,7 @@ fn columns(dir: &Path, ranks: usize) -> Vec<Column> {
         ("global", vec!["off".into(), text("global")]),
         ("global_keep", texts(&["all", "2", "every 2"])),
         ("global_rate", texts(&["off", "200MB/s"])),
+        ("global_key", texts(&["off", "!printf '%064d' 7"])),
     ];
     let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
     assert_eq!(
@@ -112,7 +114,7 @@ fn write(job: &Job, comm: &dyn Comm) {
 
 fn read(job: &Job, comm: &dyn Comm) {
     let field = job.alloc::<u64>("field", WORDS).unwrap();
-    assert_eq!(job.restart(None).unwrap().version.0, 3);
+    assert_eq!(job.restart().unwrap().unwrap().version.0, 3);
     assert!(*field.read() == *contents(comm.rank(), 3), "other bytes");
 }
 

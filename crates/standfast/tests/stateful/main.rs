@@ -64,7 +64,7 @@ fn settings() -> impl Strategy<Value = Settings> {
         one_of(&["4KiB", "4KiB", "1KiB", "16KiB"]),
         one_of(&["all", "all", "collective", "local", "incremental", "full"]),
         one_of(&["auto", "uffd", "mprotect", "hash"]),
-        one_of(&["stop", "cow"]),
+        one_of(&["stop", "cow", "staged", "auto"]),
         0usize..4,
     )
         .prop_map(|(hash, codec, page, mode, track, capture, keep)| Settings {
@@ -99,13 +99,16 @@ fn action() -> impl Strategy<Value = Action> {
 }
 
 /// Every way to find changed pages and to take them.
-const WAYS: [(&str, &str); 6] = [
+const WAYS: [(&str, &str); 9] = [
     ("auto", "stop"),
     ("uffd", "stop"),
     ("mprotect", "stop"),
     ("hash", "stop"),
     ("uffd", "cow"),
     ("mprotect", "cow"),
+    ("uffd", "staged"),
+    ("hash", "staged"),
+    ("auto", "auto"),
 ];
 
 fn usual() -> Settings {

@@ -12,6 +12,17 @@ use crate::{Action, LARGE_BYTES, NAMES, Settings};
 /// Contents of all regions by name.
 type Contents = BTreeMap<&'static str, Vec<u8>>;
 
+/// A committed checkpoint.
+#[derive(Clone)]
+struct Taken {
+    version: u64,
+    contents: Contents,
+    /// Its place in the order of commits.
+    place: usize,
+    /// Places that its run, or one that this run went on from, has left behind.
+    abandoned: Vec<usize>,
+}
+
 /// The job, the memory it protects, and what must be in the store.
 pub(crate) struct World {
     store: MemoryStore,
@@ -21,7 +32,9 @@ pub(crate) struct World {
     /// "twin" has the length of "large" and exchanges memory with it.
     memory: BTreeMap<&'static str, Vec<u8>>,
     /// Committed checkpoints, newest first.
-    model: Vec<(u64, Contents)>,
+    model: Vec<Taken>,
+    /// Places that the next checkpoint leaves behind, where a run went back.
+    leaves: Option<Vec<usize>>,
 }
 
 impl World {
@@ -29,7 +42,7 @@ impl World {
         let lens = [("large", LARGE_BYTES), ("twin", LARGE_BYTES), ("small", 4096), ("odd", 777)];
         let memory = lens.into_iter().map(|(name, len)| (name, vec![0; len])).collect();
         let store = MemoryStore::new();
-        let mut world = Self { store, job: None, keep: 0, memory, model: Vec::new() };
+        let mut world = Self { store, job: None, keep: 0, memory, model: Vec::new(), leaves: None };
         world.open(settings);
         world
     }
@@ -39,7 +52,7 @@ impl World {
     }
 
     fn open(&mut self, settings: Settings) {
-        self.job = None;
+        (self.job, self.leaves) = (None, None);
         let Settings { hash, codec, page, mode, track, capture, keep } = settings;
         let keep_text = if keep == 0 { "all".into() } else { keep.to_string() };
         let settings = [
@@ -50,7 +63,7 @@ impl World {
             ("lab.mode", mode),
             ("lab.track", track),
             ("capture", capture),
-            ("lab.cow_pool", "1MiB"),
+            ("memory", "2MiB"),
             ("keep", &keep_text),
             ("lab.block", "64KiB"),
             ("lab.pool", "256KiB"),
@@ -73,49 +86,77 @@ impl World {
         unsafe { job.protect(name, start, bytes, 8).unwrap() };
     }
 
+    /// What the newest checkpoint has left behind.
+    fn abandoned(&self) -> Vec<usize> {
+        self.model.first().map(|newest| newest.abandoned.clone()).unwrap_or_default()
+    }
+
     fn checkpoint(&mut self, version: Option<u64>, wait: bool) {
-        let expected = version.unwrap_or_else(|| {
-            self.model.iter().map(|(version, _)| version + 1).max().unwrap_or(1)
-        });
+        let newest = self.model.iter().map(|taken| taken.version + 1).max();
+        let expected = version.unwrap_or_else(|| newest.unwrap_or(1));
         let taken = self.job().checkpoint(version.map(Version)).unwrap();
         assert_eq!(taken.0, expected);
         if wait {
             self.job().wait(taken, Level::Local).unwrap();
         }
-        self.model.retain(|(version, _)| *version != expected);
-        self.model.insert(0, (expected, self.memory.clone()));
-        if self.keep > 0 {
-            self.model.truncate(self.keep);
-        }
+        let abandoned = self.leaves.take().unwrap_or_else(|| self.abandoned());
+        let is_left = |taken: &Taken| abandoned.contains(&taken.place);
+        // Only its own line is replaced and pruned.
+        self.model.retain(|taken| taken.version != expected || is_left(taken));
+        let (mut kept, most) = (1, if self.keep == 0 { usize::MAX } else { self.keep });
+        self.model.retain(|taken| {
+            kept += usize::from(!is_left(taken));
+            kept <= most || is_left(taken)
+        });
+        let place = self.model.iter().map(|taken| taken.place + 1).max().unwrap_or(0);
+        let contents = self.memory.clone();
+        self.model.insert(0, Taken { version: expected, contents, place, abandoned });
     }
 
-    /// One of the checkpoints there are; `None` if there is none.
-    fn pick(&self, pick: usize) -> Option<&(u64, Contents)> {
-        self.model.get(pick % self.model.len().max(1))
+    /// One of the checkpoints there are; `None` if there is none. Of those that share a version it is
+    /// the one that was not left behind.
+    fn pick(&self, pick: usize) -> Option<Taken> {
+        let version = self.model.get(pick % self.model.len().max(1))?.version;
+        let abandoned = self.abandoned();
+        let mut same: Vec<&Taken> =
+            self.model.iter().filter(|taken| taken.version == version).collect();
+        same.sort_by_key(|taken| abandoned.contains(&taken.place));
+        Some(same[0].clone())
+    }
+
+    /// The newest that was not left behind.
+    fn newest(&self) -> Option<Taken> {
+        let abandoned = self.abandoned();
+        self.model.iter().find(|taken| !abandoned.contains(&taken.place)).cloned()
     }
 
     fn restart(&mut self, pick: Option<usize>) {
-        let wanted = self.pick(pick.unwrap_or(0)).cloned();
-        let version = wanted.as_ref().filter(|_| pick.is_some()).map(|(version, _)| *version);
-        let outcome = self.job().restart(version.map(Version));
-        let Some((version, contents)) = wanted else {
-            return assert_eq!(outcome.unwrap_err().kind(), Kind::Missing);
+        let wanted = pick.map_or_else(|| self.newest(), |pick| self.pick(pick));
+        let version = wanted.as_ref().filter(|_| pick.is_some()).map(|taken| taken.version);
+        let outcome = match version {
+            Some(version) => self.job().restart_from(Version(version)).map(Some),
+            None => self.job().restart(),
+        };
+        let Some(Taken { version, contents, place, mut abandoned }) = wanted else {
+            return assert!(outcome.unwrap().is_none());
         };
         let fits = contents.iter().all(|(name, bytes)| self.memory[name].len() == bytes.len());
         if !fits {
             return assert_eq!(outcome.unwrap_err().kind(), Kind::Invalid);
         }
-        assert_eq!(outcome.unwrap().version.0, version);
+        assert_eq!(outcome.unwrap().unwrap().version.0, version);
         assert!(self.memory == contents, "restart of {version} gave something else");
+        abandoned.extend(self.model.iter().map(|taken| taken.place).filter(|one| *one > place));
+        self.leaves = Some(abandoned);
     }
 
     fn recover(&self, region: usize, pick: usize) {
-        let Some((version, contents)) = self.pick(pick) else { return };
-        let (version, expected) = (Version(*version), &contents[NAMES[region]]);
-        let bytes = self.job().recovered_bytes(version, NAMES[region]).unwrap();
+        let Some(Taken { version, contents, .. }) = self.pick(pick) else { return };
+        let (version, expected) = (Version(version), &contents[NAMES[region]]);
+        let bytes = self.job().region_bytes(version, NAMES[region]).unwrap();
         assert_eq!(bytes, expected.len() as u64);
         let mut buf = vec![0xaa; expected.len()];
-        self.job().recover(version, NAMES[region], &mut buf).unwrap();
+        self.job().read_region(version, NAMES[region], &mut buf).unwrap();
         assert!(buf == *expected, "recovery of {version} gave something else");
     }
 
@@ -163,7 +204,7 @@ impl World {
     }
 
     fn write_old(&mut self, region: usize, pick: usize) {
-        let Some((_, contents)) = self.pick(pick) else { return };
+        let Some(Taken { contents, .. }) = self.pick(pick) else { return };
         let old = contents[NAMES[region]].clone();
         let memory = self.memory.get_mut(NAMES[region]).unwrap();
         memory.iter_mut().zip(old).for_each(|(byte, old)| *byte = old);
@@ -185,7 +226,7 @@ impl World {
             Action::Reopen { settings } => self.open(settings),
         }
         let listed: Vec<u64> = self.job().list().iter().map(|m| m.version.0).collect();
-        let expected: Vec<u64> = self.model.iter().map(|(version, _)| *version).collect();
+        let expected: Vec<u64> = self.model.iter().map(|taken| taken.version).collect();
         assert_eq!(listed, expected, "after {action:?}");
     }
 
@@ -199,7 +240,7 @@ impl World {
 
     fn resize_to(&mut self, pick: usize) {
         for name in ["small", "odd"] {
-            let bytes = self.model[pick].1[name].len();
+            let bytes = self.pick(pick).expect("there").contents[name].len();
             self.resize(name, bytes);
         }
     }

@@ -5,16 +5,19 @@
 //! because somebody could be about to lock the one that was just unlinked; checkpoints, of which
 //! there is no end, share one file, and each locks a byte of its own in it.
 //!
+//! Why only their owner can open them: flock asks for no right to write, so who can only read a store
+//! could otherwise hold up its writers for ever.
+//!
 //! Why it is given up by a call and not only by closing the file: a child that the program has forked
 //! meanwhile has the same open file, and closing it here would leave the lock to the child.
 
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::tree::Tree;
@@ -24,6 +27,7 @@ use crate::holder;
 
 /// The file that the locks of all checkpoints share.
 const CHECKPOINTS: &str = "lock.checkpoints";
+const OWNER: Mode = Mode::RUSR.union(Mode::WUSR);
 
 pub(super) fn take(tree: &Tree, lock: Lock) -> Result<LockGuard> {
     let (file_name, byte) = match lock {
@@ -56,6 +60,27 @@ pub(super) fn take(tree: &Tree, lock: Lock) -> Result<LockGuard> {
     }
     let (pid, handed_on) = (std::process::id(), AtomicBool::new(false));
     Ok(LockGuard::new(lock, LockFile { file, byte, pid, handed_on }))
+}
+
+/// Takes over a writer lock that another process holds: the descriptor that it has handed on must be
+/// that of this store's lock, and hold it. Released with the last copy of the descriptor.
+pub(super) fn adopt(tree: &Tree, handed: OwnedFd) -> Result<OwnedFd> {
+    let (lock, name) = (Lock::Writer, Lock::Writer.place());
+    let own = rustix::fs::statat(&**tree.root(), &*name, AtFlags::SYMLINK_NOFOLLOW);
+    let own = own.map_err(tree.os("look at", &name))?;
+    let other = rustix::fs::fstat(&handed).map_err(tree.os("look at", &name))?;
+    if (own.st_dev, own.st_ino) != (other.st_dev, other.st_ino) {
+        let why = "the descriptor that was handed over is not that of this store's lock";
+        let source = io::Error::new(io::ErrorKind::InvalidInput, why);
+        return Err(tree.os("take over", &name)(source));
+    }
+    let file = File::from(handed);
+    // For whoever holds it through this descriptor that changes nothing; for others it fails.
+    match take_file(&file, false) {
+        Ok(()) => Ok(file.into()),
+        Err(Errno::WOULDBLOCK | Errno::ACCESS) => Err(locked(tree, lock, &file)),
+        Err(errno) => Err(tree.os("take over", &name)(errno)),
+    }
 }
 
 /// A lock that was taken.
@@ -132,17 +157,30 @@ fn open(tree: &Tree, file_name: &str, lock: Lock) -> Result<Option<(File, bool)>
     let asks = matches!(lock, Lock::Idle | Lock::Drop(_));
     let create = if asks { OFlags::empty() } else { OFlags::CREATE };
     let read_write = flags | OFlags::RDWR | create;
-    match rustix::fs::openat(&**tree.root(), file_name, read_write, Mode::from_raw_mode(0o666)) {
-        Ok(fd) => return Ok(Some((File::from(fd), true))),
+    match rustix::fs::openat(&**tree.root(), file_name, read_write, OWNER) {
+        Ok(fd) => return Ok(Some((own(tree, file_name, fd)?, true))),
         Err(Errno::NOENT) if asks => return Ok(None),
         Err(Errno::ROFS | Errno::ACCESS | Errno::PERM) if lock.is_shared() => {}
         Err(errno) => return Err(tree.os("lock", file_name)(errno)),
     }
     match rustix::fs::openat(&**tree.root(), file_name, flags | OFlags::RDONLY, Mode::empty()) {
-        Ok(fd) => Ok(Some((File::from(fd), false))),
+        Ok(fd) => {
+            tree.object(file_name, tree.checked(&fd, file_name)?)?;
+            Ok(Some((File::from(fd), false)))
+        }
         Err(Errno::NOENT | Errno::ROFS | Errno::ACCESS | Errno::PERM) => Ok(None),
         Err(errno) => Err(tree.os("lock", file_name)(errno)),
     }
+}
+
+/// A lock file that can be written. One of an earlier version has the mode that the umask left it.
+fn own(tree: &Tree, file_name: &str, fd: OwnedFd) -> Result<File> {
+    let stat = tree.object(file_name, tree.checked(&fd, file_name)?)?;
+    let is_own = stat.st_uid == rustix::process::geteuid().as_raw();
+    if is_own && Mode::from_raw_mode(stat.st_mode & 0o777) != OWNER {
+        rustix::fs::fchmod(&fd, OWNER).map_err(tree.os("set the mode of", file_name))?;
+    }
+    Ok(File::from(fd))
 }
 
 fn locked(tree: &Tree, lock: Lock, file: &File) -> Error {

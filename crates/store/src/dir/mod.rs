@@ -18,9 +18,12 @@
 //! - Only a file that was fsynced whole ever gets an object's name.
 //! - `~` is in no object's name, so a part file is never taken for an object.
 //! - Every path component is opened without following links: nothing outside is ever touched.
+//! - What is read belongs to somebody who is trusted, and nobody else can write to it
+//!   ([`standfast_sys::trust`]); what is written nobody else can read, unless the store is shared.
 
 mod io_threads;
 mod lock;
+mod open_file;
 mod part;
 mod reader;
 mod tree;
@@ -29,6 +32,7 @@ mod writer;
 
 pub(crate) use lock::LockFile;
 
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -61,8 +65,14 @@ impl DirStore {
     pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Self> {
         let path = path.as_ref();
         options.check(&path.to_string_lossy())?;
-        let tree = Arc::new(Tree::open(path)?);
+        let tree = Arc::new(Tree::open(path, &options.trust)?);
         Ok(DirStore { tree, options: options.clone(), io_threads: Mutex::new(None) })
+    }
+
+    /// Takes over the writer lock of this store that another process holds and has handed on; fails
+    /// with `Kind::Invalid` for any other descriptor, with `Kind::Busy` where somebody else holds it.
+    pub fn adopt_writer_lock(&self, handed: OwnedFd) -> Result<OwnedFd> {
+        lock::adopt(&self.tree, handed)
     }
 
     fn io_threads(&self, name: &str) -> Result<Arc<IoThreads>> {

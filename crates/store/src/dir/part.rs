@@ -184,6 +184,8 @@ impl Part {
     pub(super) fn publish(mut self, if_exists: IfExists) -> Result<()> {
         let sync = || {
             failpoint::pass("store.seal.before_fsync")?;
+            // Until now it was for its writer alone: nobody else could keep it from being discarded.
+            self.tree.trust().give(self.file.as_file(), self.tree.trust().file_mode())?;
             rustix::fs::fsync(self.file.as_file())?;
             failpoint::pass("store.seal.before_rename")
         };
@@ -248,7 +250,7 @@ fn create_unique(dir: &OwnedFd, base: &str) -> io::Result<(String, File)> {
     for _ in 0..ATTEMPTS {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("{base}{MARK}{}-{number}{SUFFIX}", std::process::id());
-        match rustix::fs::openat(dir, &*name, flags, Mode::from_raw_mode(0o666)) {
+        match rustix::fs::openat(dir, &*name, flags, Mode::RUSR | Mode::WUSR) {
             Ok(fd) => return Ok((name, File::from(fd))),
             Err(Errno::EXIST) => {}
             Err(errno) => return Err(errno.into()),

@@ -3,88 +3,90 @@
 //! Data: aligned requests go straight from the device into the caller's buffer; the unaligned
 //! ends of a request pass through a small bounce buffer.
 
-use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 
+use super::open_file::{Identity, OpenFile, Slot};
 use super::part::is_einval;
 use super::tree::Tree;
 use crate::contract::ObjectReader;
 use crate::error::{Error, Result};
 use crate::location::{Io, Options};
-use standfast_sys::{ALIGN, AlignedBuf};
+use standfast_sys::ALIGN;
 
+/// An object's name and identity; its file is open as long as there is room.
 pub(super) struct DirReader {
     tree: Arc<Tree>,
     name: String,
-    file: File,
-    bytes: u64,
-    direct: bool,
-    may_fall_back: bool,
+    identity: Identity,
+    slot: Arc<Slot>,
+    io: Io,
     bounce_bytes: usize,
-    bounce: Mutex<Option<AlignedBuf>>,
 }
 
 impl DirReader {
     pub(super) fn open(tree: &Arc<Tree>, name: &str, options: &Options) -> Result<DirReader> {
-        let (dir, base) = tree.parent(name)?;
-        // Not blocking: a pipe planted under an object's name must not stop us.
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        let file = match rustix::fs::openat(&*dir, base, flags, Mode::empty()) {
-            Ok(fd) => File::from(fd),
-            Err(Errno::NOENT) => return Err(tree.missing(name)),
-            Err(Errno::LOOP | Errno::NXIO) => return Err(foreign(tree, name)),
-            Err(errno) => return Err(tree.os("open", name)(errno)),
-        };
-        let stat = rustix::fs::fstat(&file).map_err(tree.os("look up", name))?;
-        let stat = tree.object(name, stat)?;
-        let direct = go_direct(&file, options.io).map_err(tree.os("open", name))?;
-        Ok(DirReader {
+        let file = OpenFile::open(tree, name, options.io)?;
+        let reader = DirReader {
             tree: tree.clone(),
             name: name.to_owned(),
-            file,
-            bytes: u64::try_from(stat.st_size).unwrap_or(0),
-            direct,
-            may_fall_back: options.io == Io::Auto,
+            identity: file.identity,
+            slot: Arc::default(),
+            io: options.io,
             bounce_bytes: options.chunk_bytes,
-            bounce: Mutex::new(None),
-        })
+        };
+        reader.slot.keep(file);
+        Ok(reader)
+    }
+
+    /// The file, opened again if it was closed.
+    fn file(&self) -> Result<Arc<OpenFile>> {
+        if let Some(file) = self.slot.get() {
+            return Ok(file);
+        }
+        let file = OpenFile::open(&self.tree, &self.name, self.io)?;
+        if file.identity != self.identity {
+            let (object, store) = (self.name.clone(), self.tree.describe().to_owned());
+            return Err(Error::Replaced { object, store });
+        }
+        self.slot.keep(Arc::clone(&file));
+        Ok(file)
     }
 
     fn shrunk(&self, found: u64) -> Error {
         let (object, store) = (self.name.clone(), self.tree.describe().to_owned());
-        Error::Shrunk { object, store, expected: self.bytes, found }
+        Error::Shrunk { object, store, expected: self.identity.bytes, found }
     }
 
-    fn read_direct(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+    fn read_direct(&self, file: &OpenFile, offset: u64, buf: &mut [u8]) -> Result<()> {
         let mut at = 0;
         while at < buf.len() {
             let position = offset + at as u64;
             let rest = &mut buf[at..];
             let whole = rest.len() / ALIGN * ALIGN;
             at += if position.is_multiple_of(ALIGN as u64) && is_aligned(rest) && whole > 0 {
-                self.read_exact(position, &mut rest[..whole], whole)?;
+                self.read_exact(file, position, &mut rest[..whole], whole)?;
                 whole
             } else {
-                self.read_bounced(position, rest)?
+                self.read_bounced(file, position, rest)?
             };
         }
         Ok(())
     }
 
     /// Reads the aligned blocks around the start of `buf` and copies what was asked for.
-    fn read_bounced(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
+    fn read_bounced(&self, file: &OpenFile, offset: u64, buf: &mut [u8]) -> Result<usize> {
         let skip = (offset % ALIGN as u64) as usize;
         let count = self.bounced_bytes(skip, buf);
         let blocks = (skip + count).next_multiple_of(ALIGN);
-        let mut bounce = self.take_bounce(blocks);
-        self.read_exact(offset - skip as u64, &mut bounce[..blocks], skip + count)?;
+        let mut bounce = file.take_bounce(blocks);
+        self.read_exact(file, offset - skip as u64, &mut bounce[..blocks], skip + count)?;
         buf[..count].copy_from_slice(&bounce[skip..skip + count]);
-        self.keep_bounce(bounce);
+        file.keep_bounce(bounce);
         Ok(count)
     }
 
@@ -97,29 +99,32 @@ impl DirReader {
         buf.len().min(limit)
     }
 
-    fn take_bounce(&self, bytes: usize) -> AlignedBuf {
-        let kept = self.bounce.lock().unwrap_or_else(PoisonError::into_inner).take();
-        kept.filter(|buf| buf.len() >= bytes).unwrap_or_else(|| AlignedBuf::with_len(bytes))
-    }
-
-    fn keep_bounce(&self, buf: AlignedBuf) {
-        *self.bounce.lock().unwrap_or_else(PoisonError::into_inner) = Some(buf);
-    }
-
     /// Reads until at least `needed` bytes of `buf` are there; at the end of the file the last
     /// block comes short.
-    fn read_exact(&self, offset: u64, buf: &mut [u8], needed: usize) -> Result<()> {
-        let (mut filled, mut buffered) = (0, false);
+    fn read_exact(
+        &self,
+        file: &OpenFile,
+        offset: u64,
+        buf: &mut [u8],
+        needed: usize,
+    ) -> Result<()> {
+        let (mut filled, mut buffered, mut failed) = (0, false, false);
         while filled < needed {
-            match self.file.read_at(&mut buf[filled..], offset + filled as u64) {
+            match file.file.read_at(&mut buf[filled..], offset + filled as u64) {
                 Ok(0) => return Err(self.shrunk(offset + filled as u64)),
                 Ok(count) => filled += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 // A file system that takes the flag but not the alignment: use the cache instead.
-                Err(error) if self.may_fall_back && is_einval(&error) && !buffered => {
-                    rustix::fs::fcntl_setfl(&self.file, OFlags::empty())
+                Err(error) if self.io == Io::Auto && is_einval(&error) && !buffered => {
+                    rustix::fs::fcntl_setfl(&file.file, OFlags::empty())
                         .map_err(self.tree.os("read", &self.name))?;
                     buffered = true;
+                }
+                // What the medium has lost fails again; a hiccup of the path to it does not.
+                Err(error) if is_of_medium(&error) && !failed => failed = true,
+                Err(error) if is_of_medium(&error) => {
+                    let (object, store) = (self.name.clone(), self.tree.describe().to_owned());
+                    return Err(Error::Medium { object, store, source: error });
                 }
                 Err(error) => return Err(self.tree.os("read", &self.name)(error)),
             }
@@ -130,41 +135,29 @@ impl DirReader {
 
 impl ObjectReader for DirReader {
     fn bytes(&self) -> u64 {
-        self.bytes
+        self.identity.bytes
     }
 
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
-        let rest = self.bytes.saturating_sub(offset);
+        let rest = self.identity.bytes.saturating_sub(offset);
         let count = usize::try_from(rest).unwrap_or(usize::MAX).min(buf.len());
         let buf = &mut buf[..count];
-        if self.direct {
-            self.read_direct(offset, buf)?;
+        let file = self.file()?;
+        if file.direct {
+            self.read_direct(&file, offset, buf)?;
         } else {
-            self.read_exact(offset, buf, count)?;
+            self.read_exact(&file, offset, buf, count)?;
         }
         Ok(count)
     }
 }
 
-/// What a name that cannot be opened is; gone meanwhile if it is a plain file now.
-fn foreign(tree: &Tree, name: &str) -> Error {
-    tree.stat(name).err().unwrap_or_else(|| tree.missing(name))
+/// Whether the device, or a file system that keeps checksums, cannot give the bytes back.
+fn is_of_medium(error: &io::Error) -> bool {
+    let errno = Errno::from_io_error(error);
+    matches!(errno, Some(Errno::IO | Errno::UCLEAN | Errno::BADMSG))
 }
 
 fn is_aligned(buf: &[u8]) -> bool {
     (buf.as_ptr() as usize).is_multiple_of(ALIGN)
-}
-
-/// Whether reads are direct now.
-fn go_direct(file: &File, io: Io) -> io::Result<bool> {
-    if io == Io::Buffered {
-        return Ok(false);
-    }
-    match (rustix::fs::fcntl_setfl(file, OFlags::DIRECT), io) {
-        (Ok(()), _) => Ok(true),
-        (Err(_), Io::Auto) => Ok(false),
-        (Err(errno), _) => {
-            Err(io::Error::new(io::ErrorKind::Unsupported, format!("direct I/O: {errno}")))
-        }
-    }
 }

@@ -3,23 +3,28 @@
 //! Why component by component: each directory on the way is opened with `O_NOFOLLOW` relative to
 //! the one before, so that a link planted anywhere below the root leads nowhere, on every kernel.
 //!
-//! Invariant: a directory that an object is written to has been made durable in its own parent
-//! before, whoever created it.
+//! Invariants:
+//! - A directory that an object is written to has been made durable in its own parent before, whoever
+//!   created it.
+//! - Every directory belongs to somebody who is trusted and is written by nobody else. That holds for the
+//!   two above the store as far as nobody else can replace what is in them.
 
 use std::collections::HashSet;
 use std::io;
-use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
+use standfast_sys::trust::{Distrust, Trust};
 
 use crate::error::{Error, Result};
 
 const DIRECTORY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o777);
+/// A directory above the store, which nobody needs to read.
+const ABOVE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// How many directories are remembered as durable; forgetting one only costs an fsync.
 const DURABLE_MAX: usize = 4096;
@@ -29,12 +34,13 @@ const DURABLE_MAX: usize = 4096;
 pub(super) struct Tree {
     root: Arc<OwnedFd>,
     path: String,
+    trust: Trust,
     durable: Mutex<HashSet<String>>,
 }
 
 impl Tree {
     /// Opens the directory at `path`, creating it and its parents durably.
-    pub(super) fn open(path: &Path) -> Result<Tree> {
+    pub(super) fn open(path: &Path, trust: &Trust) -> Result<Tree> {
         let described = path.to_string_lossy().into_owned();
         if described.is_empty() {
             return Err(Error::Location { store: described, why: "the path is empty".to_owned() });
@@ -45,11 +51,50 @@ impl Tree {
             store: described.clone(),
             source,
         };
-        create_directories(path).map_err(os)?;
-        // The root itself may be a link: that is the user's choice of place.
-        let flags = DIRECTORY.difference(OFlags::NOFOLLOW);
-        let root = rustix::fs::open(path, flags, Mode::empty()).map_err(|e| os(e.into()))?;
-        Ok(Tree { root: Arc::new(root), path: described, durable: Mutex::default() })
+        // The root itself may be a link of this user: that is the user's choice of place.
+        let root =
+            trust.open_directory(path).map_err(|error| match error.downcast::<Distrust>() {
+                Ok(why) => Error::Untrusted { path: path.to_owned(), why },
+                Err(source) => os(source),
+            })?;
+        let root = Arc::new(root);
+        let tree = Tree { root, path: described, trust: trust.clone(), durable: Mutex::default() };
+        tree.check_above()?;
+        Ok(tree)
+    }
+
+    /// Checks that nobody else can put another directory in the place of the store, or of the one that
+    /// holds all stores.
+    fn check_above(&self) -> Result<()> {
+        let mut path = PathBuf::from(&self.path);
+        let mut dir = self.root.clone();
+        for _ in 0..2 {
+            let above = rustix::fs::openat(&*dir, "..", ABOVE, Mode::empty())
+                .map_err(self.os("open the directory of", "."))?;
+            dir = Arc::new(above);
+            path = match path.parent() {
+                Some(parent) if parent.as_os_str().is_empty() => PathBuf::from("."),
+                Some(parent) if path != Path::new(".") => parent.to_owned(),
+                _ => path.join(".."),
+            };
+            let stat = rustix::fs::fstat(&*dir).map_err(self.os("look up", ".."))?;
+            let checked = self.trust.check_container(&stat);
+            checked.map_err(|why| Error::Untrusted { path: path.clone(), why })?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn trust(&self) -> &Trust {
+        &self.trust
+    }
+
+    /// What an open file or directory is, if it is to be trusted.
+    pub(super) fn checked(&self, file: &impl AsFd, name: &str) -> Result<Stat> {
+        let stat = rustix::fs::fstat(file).map_err(self.os("look up", name))?;
+        let path = || Path::new(&self.path).join(name);
+        let checked = self.trust.check(&stat);
+        checked.map_err(|why| Error::Untrusted { path: path(), why })?;
+        Ok(stat)
     }
 
     pub(super) fn describe(&self) -> &str {
@@ -94,7 +139,10 @@ impl Tree {
         let mut dir = self.root.clone();
         for part in path.split('/').filter(|part| !part.is_empty()) {
             match rustix::fs::openat(&*dir, part, DIRECTORY, Mode::empty()) {
-                Ok(next) => dir = Arc::new(next),
+                Ok(next) => {
+                    self.checked(&next, path)?;
+                    dir = Arc::new(next);
+                }
                 Err(Errno::NOENT) => return Ok(None),
                 Err(Errno::NOTDIR | Errno::LOOP) => {
                     self.refuse_link(&dir, part, path)?;
@@ -117,6 +165,10 @@ impl Tree {
     /// As [`parent`](Tree::parent), creating the directories on the way.
     pub(super) fn parent_for_writing<'n>(&self, name: &'n str) -> Result<(Arc<OwnedFd>, &'n str)> {
         let mut dir = self.root.clone();
+        if !self.is_known("") {
+            self.close_to_others(&dir, "")?;
+            self.know("");
+        }
         for (end, _) in name.match_indices('/') {
             let path = &name[..end];
             let part = path.rsplit('/').next().unwrap_or(path);
@@ -126,7 +178,7 @@ impl Tree {
     }
 
     fn subdirectory(&self, dir: &Arc<OwnedFd>, path: &str, part: &str) -> Result<Arc<OwnedFd>> {
-        match rustix::fs::mkdirat(&**dir, part, DIRECTORY_MODE) {
+        match rustix::fs::mkdirat(&**dir, part, self.trust.directory_mode()) {
             // Some read-only file systems report that first, some the existing directory.
             Ok(()) | Err(Errno::EXIST | Errno::ROFS | Errno::ACCESS) => {}
             Err(errno) => return Err(self.os("create the directory of", path)(errno)),
@@ -139,24 +191,49 @@ impl Tree {
                 return Err(self.os("create the directory of", path)(denied));
             }
         };
-        self.make_durable(dir, path)?;
+        self.make_durable(dir, &next, path)?;
         Ok(next)
     }
 
     /// Another process or thread may have created `path` and not yet have synced it: so does
     /// everybody who writes there, once.
-    fn make_durable(&self, parent: &OwnedFd, path: &str) -> Result<()> {
-        let known = |set: &HashSet<String>| set.contains(path);
-        if known(&self.durable.lock().unwrap_or_else(PoisonError::into_inner)) {
+    fn make_durable(&self, parent: &OwnedFd, dir: &OwnedFd, path: &str) -> Result<()> {
+        if self.is_known(path) {
             return Ok(());
         }
+        self.close_to_others(dir, path)?;
         rustix::fs::fsync(parent).map_err(self.os("sync the directory of", path))?;
+        self.know(path);
+        Ok(())
+    }
+
+    fn is_known(&self, path: &str) -> bool {
+        self.durable.lock().unwrap_or_else(PoisonError::into_inner).contains(path)
+    }
+
+    fn know(&self, path: &str) {
         let mut durable = self.durable.lock().unwrap_or_else(PoisonError::into_inner);
         if durable.len() >= DURABLE_MAX {
             durable.clear();
         }
         durable.insert(path.to_owned());
-        Ok(())
+    }
+
+    /// Gives a directory of this user the mode and group of the setting: an earlier version left that to
+    /// the umask, and the setting may have changed.
+    fn close_to_others(&self, dir: &OwnedFd, path: &str) -> Result<()> {
+        let stat = self.checked(dir, path)?;
+        let mode = self.trust.directory_mode();
+        let fits = Mode::from_raw_mode(stat.st_mode & 0o777) == mode
+            && self.trust.group.is_none_or(|group| group == stat.st_gid);
+        if fits || stat.st_uid != rustix::process::geteuid().as_raw() {
+            return Ok(());
+        }
+        match self.trust.give(dir, mode) {
+            // It stays as it is there; so does everything else.
+            Err(error) if error.raw_os_error() == Some(Errno::ROFS.raw_os_error()) => Ok(()),
+            given => given.map_err(self.os("set the mode of", path)),
+        }
     }
 
     /// What is there under an object's name; anything but a plain file is not an object.
@@ -183,22 +260,4 @@ impl Tree {
         let stat = rustix::fs::fstatvfs(&*self.root).map_err(self.os("ask for free space", "."))?;
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
     }
-}
-
-/// `mkdir -p`, with an fsync of every directory that got a new entry.
-fn create_directories(path: &Path) -> io::Result<()> {
-    if path.as_os_str().is_empty() || path.is_dir() {
-        return Ok(());
-    }
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    if let Some(parent) = parent {
-        create_directories(parent)?;
-    }
-    match rustix::fs::mkdirat(CWD, path, DIRECTORY_MODE) {
-        Ok(()) | Err(Errno::EXIST) => {}
-        Err(errno) => return Err(errno.into()),
-    }
-    let flags = DIRECTORY.difference(OFlags::NOFOLLOW);
-    let parent = rustix::fs::open(parent.unwrap_or(Path::new(".")), flags, Mode::empty())?;
-    Ok(rustix::fs::fsync(parent)?)
 }

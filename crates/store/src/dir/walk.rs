@@ -44,7 +44,8 @@ pub(super) fn discard_parts(tree: &Tree) -> Result<u64> {
 /// A living writer holds its part file with flock, in whatever process it is.
 fn is_held(dir: &OwnedFd, file_name: &str) -> bool {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let Ok(file) = rustix::fs::openat(dir, file_name, flags, Mode::empty()) else { return false };
+    // What cannot be opened now may be somebody's: it stays.
+    let Ok(file) = rustix::fs::openat(dir, file_name, flags, Mode::empty()) else { return true };
     let taken = rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared);
     taken == Err(Errno::WOULDBLOCK)
 }
@@ -52,7 +53,7 @@ fn is_held(dir: &OwnedFd, file_name: &str) -> bool {
 type Visitor<'v> = &'v mut dyn FnMut(&OwnedFd, &str, &str, Stat) -> Result<()>;
 
 /// Calls `visitor(directory, file name, name below the root, stat)` for every plain file.
-/// Links, devices and names that are not UTF-8 are passed over; so is anything nested deeper
+/// Links, devices and names that are not UTF-8 are skipped; so is anything nested deeper
 /// than a name can say, which bounds the recursion.
 fn visit(tree: &Tree, path: &str, visitor: Visitor<'_>) -> Result<()> {
     let Some(dir) = tree.directory(path)? else { return Ok(()) };

@@ -195,6 +195,14 @@ impl DirWriter {
         let part = self.part()?;
         part.file().as_file().set_len(bytes).map_err(part.os("trim"))
     }
+
+    fn publish(&mut self, if_exists: IfExists) -> Result<u64> {
+        self.part()?;
+        self.finish().map_err(|error| self.give_up(error))?;
+        let part = self.part.take().expect("checked above");
+        part.publish(if_exists)?;
+        Ok(self.written())
+    }
 }
 
 impl ObjectWriter for DirWriter {
@@ -235,11 +243,11 @@ impl ObjectWriter for DirWriter {
     }
 
     fn seal(mut self: Box<Self>) -> Result<u64> {
-        self.part()?;
-        self.finish().map_err(|error| self.give_up(error))?;
-        let part = self.part.take().expect("checked above");
-        part.publish(IfExists::Replace)?;
-        Ok(self.written())
+        self.publish(IfExists::Replace)
+    }
+
+    fn seal_new(mut self: Box<Self>) -> Result<u64> {
+        self.publish(IfExists::Refuse)
     }
 }
 

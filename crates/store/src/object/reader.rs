@@ -10,6 +10,8 @@ use bytes::Bytes;
 use object_store::path::Path;
 use object_store::{GetOptions, ObjectStoreExt};
 
+use standfast_format::Kind;
+
 use super::Service;
 use crate::contract::ObjectReader;
 use crate::error::{Error, Result};
@@ -57,15 +59,16 @@ impl RangeReader {
             at = range.end;
             (piece, range)
         });
-        let requests: Vec<_> =
-            ranges.map(|(piece, range)| (piece, self.request(range.clone()), range)).collect();
-        for (piece, request, range) in requests {
+        let requests: Vec<_> = ranges.map(|(piece, range)| (piece, self.request(range))).collect();
+        for (piece, request) in requests {
             let answer = self.service.bridge.run(async move { request.await? });
             let answer = answer.map_err(self.service.failed("read", &self.name))?;
             if answer.len() != piece.len() {
+                // The object has its length still: this answer was cut off.
                 let (object, store) = (self.name.clone(), self.service.described.clone());
-                let found = range.start + answer.len() as u64;
-                return Err(Error::Shrunk { object, store, expected: self.bytes, found });
+                let source = format!("{} of {} bytes were sent", answer.len(), piece.len()).into();
+                let (op, kind) = ("read", Kind::Transient);
+                return Err(Error::Backend { op, object, store, kind, source });
             }
             piece.copy_from_slice(&answer);
         }

@@ -4,6 +4,8 @@ use std::path::Path;
 
 use standfast_measure::{Bar, Better};
 
+use crate::bars::Sheet;
+
 use super::{Case, Point, measure};
 
 const LETTER: &str = "D";
@@ -13,7 +15,7 @@ const POOL_MIB: u64 = 256;
 const PAIRS: usize = 3;
 
 /// Measures the bars, handing each over as soon as it is known.
-pub(crate) fn bars(quick: bool, dir: &Path, mut each: impl FnMut(Bar)) -> anyhow::Result<()> {
+pub(crate) fn bars(quick: bool, dir: &Path, sheet: &mut Sheet) -> anyhow::Result<()> {
     let case = |write| Case {
         write,
         pool_mib: POOL_MIB,
@@ -33,11 +35,13 @@ pub(crate) fn bars(quick: bool, dir: &Path, mut each: impl FnMut(Bar)) -> anyhow
     let (direct, shared) = middle;
     let name = "8 ranks, realistic pieces: wag-dbi blocked time, times direct";
     let ceiling = direct.blocked_s * 1e3;
-    each(Bar::new(LETTER, name, ratio(middle), Better::Lower, 0.25).ceiling(ceiling, "ms direct"));
+    sheet.bar(
+        Bar::new(LETTER, name, ratio(middle), Better::Lower, 0.25).ceiling(ceiling, "ms direct"),
+    );
     let name = "8 ranks, realistic pieces: mean disk write of wag-dbi, MiB";
-    each(Bar::new(LETTER, name, shared.write_mib_average, Better::Higher, 1.0));
+    sheet.bar(Bar::new(LETTER, name, shared.write_mib_average, Better::Higher, 1.0));
     let size = shared.pool_size_mib.unwrap_or(f64::INFINITY);
     let name = "8 ranks, realistic pieces: pool of the node, times the configured one";
-    each(Bar::new(LETTER, name, size / POOL_MIB as f64, Better::Lower, 1.0));
+    sheet.bar(Bar::new(LETTER, name, size / POOL_MIB as f64, Better::Lower, 1.0));
     Ok(())
 }

@@ -6,9 +6,10 @@
 //! ```
 //! Elsewhere they are directories, and faults that need more are plain kills.
 
+use standfast_testkit::command::until;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::bail;
 use rustix::fs::FallocateFlags;
@@ -106,12 +107,8 @@ impl Disks {
         if self.medium != Some(Medium::Xfs) {
             return Ok(());
         }
-        let until = Instant::now() + RELEASE_MAX;
-        while !run("umount", &[], &[&self.dir]) {
-            if Instant::now() > until {
-                bail!("somebody still uses {}", self.dir.display());
-            }
-            std::thread::sleep(Duration::from_millis(10));
+        if !until(RELEASE_MAX, || run("umount", &[], &[&self.dir])) {
+            bail!("somebody still uses {}", self.dir.display());
         }
         if !self.mount_xfs() {
             bail!("{} cannot be mounted any more", self.image.display());

@@ -1,7 +1,7 @@
 //! What one rank does; started by the campaign, not by people.
 //!
 //! Prints: `met` when all ranks have found each other; `begins STEP` when it has come back and every byte
-//! is right, `wrong WHY` where one is not, or `fails WHY`, and `remark WHY` for what it passed over; then
+//! is right, `wrong WHY` where one is not, or `fails WHY`, and `remark WHY` for what it skipped; then
 //! `begun STEP`, `taken STEP`, `local STEP`, `ring STEP` as it is told that a checkpoint has got so far.
 
 use std::io::Write;
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::bail;
 use standfast::config::Loaded;
-use standfast::{Job, Kind, Level, Protected, Version};
+use standfast::{Job, Level, Protected, Version};
 use standfast_comm::Comm;
 use standfast_testkit::Processes;
 
@@ -45,7 +45,7 @@ pub(crate) enum Bug {
     EarlyPromise,
     /// A restart leaves a byte as it was.
     MissedByte,
-    /// The newest checkpoint is passed over.
+    /// The newest checkpoint is skipped.
     OldRestart,
     /// Nothing is synced before it is called durable.
     Unsynced,
@@ -96,7 +96,7 @@ fn live(args: &Args) -> anyhow::Result<()> {
         match checkpoint(args, &job, step, ring) {
             Ok(()) => {}
             // A full disk, a dead agent: the job goes on without this checkpoint.
-            Err(error) if !matches!(error, standfast::Error::Comm(_)) => {}
+            Err(error) if !error.is_out_of_reach() => {}
             Err(error) => return Err(error.into()),
         }
     }
@@ -119,14 +119,17 @@ fn come_back(
 ) -> anyhow::Result<u64> {
     let passed_over = args.plant == Some(Bug::OldRestart);
     let older = job.list().get(1).filter(|_| passed_over).map(|manifest| manifest.version);
-    let step = match job.restart(older) {
-        Ok(restarted) => {
-            restarted.passed_over.iter().for_each(|(what, why)| remark(&format!("{what}: {why}")));
+    let restarted = match older {
+        Some(version) => Some(job.restart_from(version)?),
+        None => job.restart()?,
+    };
+    let step = match restarted {
+        Some(restarted) => {
+            restarted.skipped.iter().for_each(|(what, why)| remark(&format!("{what}: {why}")));
             restarted.notes.iter().for_each(|note| remark(note));
             restarted.version.0
         }
-        Err(error) if error.kind() == Kind::Missing => 0,
-        Err(error) => return Err(error.into()),
+        None => 0,
     };
     if args.plant == Some(Bug::MissedByte) && step > 0 {
         memory.write()[WORDS - 1] ^= 1;

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use rustix::process::{Pid, Signal, kill_process};
 use standfast_agent::Place;
-use standfast_testkit::S3Server;
+use standfast_testkit::{S3Server, command};
 
 use super::disk::Disks;
 use super::gate::Gate;
@@ -256,10 +256,7 @@ impl<'a> World<'a> {
         let Ok(place) = Place::open(Some(&place)) else { return };
         let Ok(status) = standfast_agent::status(&place) else { return };
         let Some(pid) = Pid::from_raw(status.pid as i32) else { return };
-        let _ = kill_process(pid, Signal::KILL);
-        while test_kill_process(pid).is_ok() {
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        command::kill_and_wait(pid);
     }
 
     /// Everything begins anew.
@@ -306,11 +303,7 @@ impl Drop for World<'_> {
 /// them: to look those up takes a rank longer than it has to find out that another one is gone.
 fn clean(mut command: Command) -> Command {
     command.env("RUST_LIB_BACKTRACE", "0");
-    for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("STANDFAST_") {
-            command.env_remove(name);
-        }
-    }
+    command::clean(&mut command);
     command
 }
 

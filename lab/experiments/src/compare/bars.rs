@@ -5,6 +5,8 @@ use std::path::Path;
 use anyhow::Context;
 use standfast_measure::{Bar, Better};
 
+use crate::bars::Sheet;
+
 use super::pattern::Pattern;
 use super::{Point, Size, measure, way};
 use crate::mpi::Launcher;
@@ -12,9 +14,9 @@ use crate::mpi::Launcher;
 const LETTER: &str = "H";
 
 /// Measures them, where an MPI is installed.
-pub(crate) fn bars(quick: bool, dir: &Path, mut each: impl FnMut(Bar)) -> anyhow::Result<()> {
+pub(crate) fn bars(quick: bool, dir: &Path, sheet: &mut Sheet) -> anyhow::Result<()> {
     let Some(launcher) = Launcher::find()? else {
-        eprintln!("bars of the comparison are left out: no mpicc is installed");
+        sheet.unmeasured(LETTER, "side by side", "no mpicc is installed");
         return Ok(());
     };
     let (mib, rounds) = if quick { (64, 1) } else { (256, 5) };
@@ -25,7 +27,7 @@ pub(crate) fn bars(quick: bool, dir: &Path, mut each: impl FnMut(Bar)) -> anyhow
     };
     let same = of(Pattern::Same, way::ALL_PAGES)?;
     let stored = same[0].stored_bytes as f64 / (same[0].bytes / size.ranks as u64) as f64;
-    each(Bar::new(
+    sheet.bar(Bar::new(
         LETTER,
         "same on all ranks: stored, of one rank's data",
         stored,
@@ -35,7 +37,7 @@ pub(crate) fn bars(quick: bool, dir: &Path, mut each: impl FnMut(Bar)) -> anyhow
     let [plain, ours] = [of(Pattern::Field, way::PLAIN)?, of(Pattern::Field, way::ALL_PAGES)?];
     let (plain, ours): (&Point, &Point) = (&plain[1], &ours[1]);
     let stored = ours.stored_bytes as f64 / ours.bytes as f64;
-    each(Bar::new(
+    sheet.bar(Bar::new(
         LETTER,
         "10 % changed: stored by the second checkpoint",
         stored,
@@ -43,7 +45,7 @@ pub(crate) fn bars(quick: bool, dir: &Path, mut each: impl FnMut(Bar)) -> anyhow
         0.105,
     ));
     let sooner = plain.durable_s / ours.durable_s;
-    each(
+    sheet.bar(
         Bar::new(
             LETTER,
             "10 % changed: times sooner durable than writing all",

@@ -246,7 +246,7 @@ impl Going for Ours {
     }
 
     fn load(&mut self) -> anyhow::Result<()> {
-        self.job.restart(None)?;
+        self.job.restart()?.context("there is no checkpoint")?;
         Ok(())
     }
 

@@ -4,6 +4,8 @@ use std::path::Path;
 
 use standfast_measure::{Bar, Better};
 
+use crate::bars::Sheet;
+
 use super::job::{self, Outcome, Way};
 use super::names::{name, unique};
 use super::{corpus, stencil};
@@ -12,18 +14,14 @@ const LETTER: &str = "B";
 
 /// Measures the bars, handing each over as soon as it is known. The corpus is left out where none
 /// is named.
-pub(crate) fn bars(
-    quick: bool,
-    corpus: Option<&Path>,
-    mut each: impl FnMut(Bar),
-) -> anyhow::Result<()> {
-    unshared(quick, &mut each)?;
-    mixed(&mut each)?;
-    identical(quick, &mut each)?;
-    storm(quick, &mut each)?;
+pub(crate) fn bars(quick: bool, corpus: Option<&Path>, sheet: &mut Sheet) -> anyhow::Result<()> {
+    unshared(quick, sheet)?;
+    mixed(|bar| sheet.bar(bar))?;
+    identical(quick, sheet)?;
+    storm(quick, sheet)?;
     match corpus {
-        Some(dir) => real_programs(dir, &mut each)?,
-        None => eprintln!("bars of the corpus are left out: STANDFAST_CORPUS is not set"),
+        Some(dir) => real_programs(dir, sheet)?,
+        None => sheet.unmeasured(LETTER, "pages of real programs", "STANDFAST_CORPUS is not set"),
     }
     Ok(())
 }
@@ -34,16 +32,16 @@ fn beyond(of: &str, pages: i64) -> Bar {
     Bar::new(LETTER, name, pages.abs() as f64, Better::Lower, 0.0)
 }
 
-fn unshared(quick: bool, each: &mut impl FnMut(Bar)) -> anyhow::Result<()> {
+fn unshared(quick: bool, sheet: &mut Sheet) -> anyhow::Result<()> {
     let (ranks, pages) = if quick { (16, 1 << 12) } else { (64, 1 << 14) };
     let all: Vec<Vec<u8>> = (0..ranks).map(|rank| unique(rank, pages)).collect();
     let outcome = job::run(ranks, Way::Exact, 1, |rank| all[rank].clone())?;
-    each(beyond("nothing shared", outcome.beyond(&slices(&all))));
+    sheet.bar(beyond("nothing shared", outcome.beyond(&slices(&all))));
     Ok(())
 }
 
 /// Pages of all sorts of holders: alone, pairs, random sets, everybody.
-fn mixed(each: &mut impl FnMut(Bar)) -> anyhow::Result<()> {
+fn mixed(mut each: impl FnMut(Bar)) -> anyhow::Result<()> {
     let ranks = 16;
     let alike = holders(ranks, 0);
     let outcome = job::run(ranks, Way::Exact, 1, |rank| alike[rank].clone())?;
@@ -81,38 +79,38 @@ fn holders(ranks: usize, extra: u64) -> Vec<Vec<u8>> {
     all
 }
 
-fn identical(quick: bool, each: &mut impl FnMut(Bar)) -> anyhow::Result<()> {
+fn identical(quick: bool, sheet: &mut Sheet) -> anyhow::Result<()> {
     let (ranks, pages) = if quick { (24, 1 << 13) } else { (96, 1 << 15) };
     let names: Vec<u8> = (0..pages).flat_map(name).collect();
     for way in [Way::TopK(pages as u32), Way::Exact] {
         let outcome: Outcome = job::run(ranks, way, 1, |_| names.clone())?;
         if way == Way::Exact {
-            each(beyond("identical ranks", outcome.beyond(&[&names])));
+            sheet.bar(beyond("identical ranks", outcome.beyond(&[&names])));
         }
         let name = format!("{}, identical ranks, most stored, times the average", way.name());
-        each(Bar::new(LETTER, name, outcome.imbalance(), Better::Lower, 1.02));
+        sheet.bar(Bar::new(LETTER, name, outcome.imbalance(), Better::Lower, 1.02));
     }
     Ok(())
 }
 
-fn storm(quick: bool, each: &mut impl FnMut(Bar)) -> anyhow::Result<()> {
+fn storm(quick: bool, sheet: &mut Sheet) -> anyhow::Result<()> {
     let ranks = if quick { 96 } else { 384 };
     let job = stencil::Job::compute(ranks);
     for way in [Way::TopK(stencil::THRESHOLD), Way::Exact] {
         let outcome = job.share(way, 1)?;
         if way == Way::Exact {
-            each(beyond("storm", job.beyond(&outcome)));
+            sheet.bar(beyond("storm", job.beyond(&outcome)));
         }
         let share = outcome.most() as f64 / job.local_most() as f64;
         let name = format!("{}, storm on {ranks} ranks, most stored, share of local's", way.name());
-        each(Bar::new(LETTER, name, share, Better::Lower, 0.5));
+        sheet.bar(Bar::new(LETTER, name, share, Better::Lower, 0.5));
     }
     Ok(())
 }
 
-fn real_programs(dir: &Path, each: &mut impl FnMut(Bar)) -> anyhow::Result<()> {
+fn real_programs(dir: &Path, sheet: &mut Sheet) -> anyhow::Result<()> {
     for program in corpus::programs(dir)? {
-        each(beyond(program.name(), program.beyond()?));
+        sheet.bar(beyond(program.name(), program.beyond()?));
     }
     Ok(())
 }
@@ -128,7 +126,7 @@ mod tests {
     #[test]
     fn ranks_that_share_in_all_ways_are_balanced() {
         let mut bars = Vec::new();
-        mixed(&mut |bar| bars.push(bar)).unwrap();
+        mixed(|bar| bars.push(bar)).unwrap();
         assert_eq!(bars.len(), 4);
         assert!(bars.iter().all(|bar| bar.met), "{bars:?}");
     }

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use standfast_comm::{Comm, run_threads};
 use standfast_format::{HashKind, SegmentId};
-use standfast_share::{Exact, Place, Shares, Strategy, Threshold, TopK};
+use standfast_share::{Exact, Location, Shares, Strategy, Threshold, TopK};
 
 use super::names;
 use super::watch::{Path, Step, Watched};
@@ -150,7 +150,7 @@ pub(super) fn run_in_time(first: &[&[u8]], second: &[&[u8]]) -> anyhow::Result<V
         let mut strategy = Exact::with_index(HashKind::Xxh3, usize::MAX);
         let assignment = strategy.assign(&comm, first[comm.rank()])?;
         let segment = SegmentId((comm.rank() as u128).to_le_bytes());
-        strategy.locate(&comm, &assignment, &[segment], &|slot| Place { segment: 0, slot })?;
+        strategy.locate(&comm, &assignment, &[segment], &|slot| Location { segment: 0, slot })?;
         strategy.commit();
         Ok(strategy.assign(&comm, second[comm.rank()])?.shares.stored)
     });

@@ -2,12 +2,12 @@
 //! and the job goes on with the survivors and a replacement.
 //!
 //! ```text
-//! namespaces as hosts ([`world`]) <- mpirun: a daemon on each, messages over TCP
+//! namespaces as hosts ([`network`]) <- mpirun: a daemon on each, messages over TCP
 //! life: ring = auto, `durable N` = on the ring -> a host is killed, its disk removed
 //!       -> a new, empty host takes its place -> the ring brings back what was lost -> checked
 //! ```
 
-mod world;
+mod network;
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -15,10 +15,12 @@ use std::time::{Duration, Instant};
 use anyhow::{anyhow, bail};
 use serde_json::json;
 
-use crate::kill::{Seen, draws};
+use standfast_testkit::command::draws;
+
+use crate::kill::Seen;
 use crate::mpi::Launcher;
 use crate::mpi::heard::{Heard, STEPS};
-use world::World;
+use network::Network;
 
 /// Kill hosts of an MPI job with their disks and check every restart; needs root
 #[derive(clap::Args)]
@@ -53,7 +55,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let launcher = Launcher::find()?.filter(|launcher| launcher.name() == "mpirun.openmpi");
     let obstacle = match &launcher {
         None => Some("Open MPI is not installed".to_owned()),
-        Some(_) => world::obstacle(),
+        Some(_) => network::obstacle(),
     };
     let (Some(launcher), None) = (launcher, &obstacle) else {
         let why = obstacle.unwrap_or_default();
@@ -79,12 +81,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 fn campaign(launcher: &Launcher, args: &Args) -> anyhow::Result<Seen> {
-    let mut world = World::new(args.hosts)?;
+    let mut network = Network::new(args.hosts)?;
     let mut next = draws(args.seed);
     let mut seen = Seen::default();
     let mut acknowledged = 0;
     for number in 1..=args.losses + 1 {
-        let mut life = start(launcher, args, &world)?;
+        let mut life = start(launcher, args, &network)?;
         let began = life.begin(args.hosts * args.ranks);
         if number == 1 {
             began.as_ref().map_err(|error| anyhow!("the job does not run at all: {error:#}"))?;
@@ -93,9 +95,9 @@ fn campaign(launcher: &Launcher, args: &Args) -> anyhow::Result<Seen> {
             match &began {
                 Ok(step) => println!(
                     "life {number} on {}: begins after step {step}, {acknowledged} was acknowledged",
-                    names(&world)
+                    names(&network)
                 ),
-                Err(error) => println!("life {number} on {}: {error:#}", names(&world)),
+                Err(error) => println!("life {number} on {}: {error:#}", names(&network)),
             }
         }
         seen.restarts += u32::from(number > 1);
@@ -113,12 +115,12 @@ fn campaign(launcher: &Launcher, args: &Args) -> anyhow::Result<Seen> {
             break;
         }
         let lost = victims(args.hosts, args.at_once, &mut next);
-        lost.iter().try_for_each(|at| world.kill(*at))?;
+        lost.iter().try_for_each(|at| network.kill(*at))?;
         life.end()?;
         acknowledged = acknowledged.max(life.durable());
         seen.kills += lost.len() as u32;
-        lost.iter().try_for_each(|at| world.replace(*at))?;
-        world.quiet()?;
+        lost.iter().try_for_each(|at| network.replace(*at))?;
+        network.quiet()?;
     }
     Ok(seen)
 }
@@ -129,18 +131,18 @@ fn victims(hosts: usize, count: usize, next: &mut impl FnMut(u64) -> u64) -> Vec
     (0..count).map(|_| all.remove(next(all.len() as u64) as usize)).collect()
 }
 
-fn names(world: &World) -> String {
-    let names: Vec<&str> = world.hosts.iter().map(|host| host.name.as_str()).collect();
+fn names(network: &Network) -> String {
+    let names: Vec<&str> = network.hosts.iter().map(|host| host.name.as_str()).collect();
     names.join(" ")
 }
 
 /// The job over all hosts, with a store on the disk of each.
-fn start(launcher: &Launcher, args: &Args, world: &World) -> anyhow::Result<Heard> {
-    let mut command: Command = world.on_switch(launcher.name());
+fn start(launcher: &Launcher, args: &Args, network: &Network) -> anyhow::Result<Heard> {
+    let mut command: Command = network.on_switch(launcher.name());
     let slots: Vec<String> =
-        world.hosts.iter().map(|host| format!("{}:{}", host.address, args.ranks)).collect();
+        network.hosts.iter().map(|host| format!("{}:{}", host.address, args.ranks)).collect();
     command.args(["--host", &slots.join(","), "--map-by", "slot"]);
-    let (agent, scratch) = (world.agent(), world.scratch());
+    let (agent, scratch) = (network.agent(), network.scratch());
     let settings = [
         ("plm", "rsh"),
         ("plm_rsh_agent", &*agent.to_string_lossy()),
@@ -148,8 +150,8 @@ fn start(launcher: &Launcher, args: &Args, world: &World) -> anyhow::Result<Hear
         ("orte_tmpdir_base", &*scratch.to_string_lossy()),
         ("pml", "ob1"),
         ("btl", "tcp,self"),
-        ("btl_tcp_if_include", world::NETWORK),
-        ("oob_tcp_if_include", world::NETWORK),
+        ("btl_tcp_if_include", network::NETWORK),
+        ("oob_tcp_if_include", network::NETWORK),
     ];
     for (name, value) in settings {
         command.args(["--mca", name, value]);
@@ -159,7 +161,7 @@ fn start(launcher: &Launcher, args: &Args, world: &World) -> anyhow::Result<Hear
     {
         command.env(name, value).args(["-x", name]);
     }
-    let store = format!("{}/{{node}}", world.disk().display());
+    let store = format!("{}/{{node}}", network.disk().display());
     let args_of_ranks =
         ["life", "--ring", "--mib", "1", "--store", &store, "--steps", &STEPS.to_string()];
     let ranks = args.hosts * args.ranks;

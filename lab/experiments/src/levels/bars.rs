@@ -1,5 +1,6 @@
 //! The bars of the global level.
 
+use standfast_testkit::command::Random;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -8,6 +9,8 @@ use std::time::Instant;
 use standfast::{Job, Level};
 use standfast_drain::{Drain, Encoding, Flow, Priority, Progress};
 use standfast_measure::{Bar, Better};
+
+use crate::bars::Sheet;
 use standfast_reduce::FilterChoice;
 use standfast_restart::{Inventory, MemorySink, Rebuild, read_image};
 use standfast_store::{Options, Store};
@@ -18,13 +21,14 @@ use super::slowdown::{self, Slowdown};
 use super::{kills, pause};
 
 const LETTER: &str = "F";
+const NO_SERVER: &str = "no S3 server is installed (scripts/deps.sh test)";
 /// Rate of the link in the bars of rates, bytes per second.
 const LINK_BPS: f64 = 60e6;
 /// What is carried over it.
 const CARRY_MIB: usize = 192;
 
 /// Measures the bars, handing each over as soon as it is known.
-pub(crate) fn bars(quick: bool, dir: &Path, mut each: impl FnMut(Bar)) -> anyhow::Result<()> {
+pub(crate) fn bars(quick: bool, dir: &Path, sheet: &mut Sheet) -> anyhow::Result<()> {
     let cores = std::thread::available_parallelism()?.get();
     let pairs = if quick { 7 } else { 51 };
     for (threads, name, goal) in [
@@ -36,7 +40,7 @@ pub(crate) fn bars(quick: bool, dir: &Path, mut each: impl FnMut(Bar)) -> anyhow
         }
         let nice = Priority::default().nice;
         let Slowdown { slowdown, alone_s, .. } = slowdown::measure(dir, threads, nice, pairs)?;
-        each(
+        sheet.bar(
             Bar::new(LETTER, name, slowdown, Better::Lower, goal)
                 .ceiling(alone_s, "s a stretch alone"),
         );
@@ -45,27 +49,33 @@ pub(crate) fn bars(quick: bool, dir: &Path, mut each: impl FnMut(Bar)) -> anyhow
         let rates = rates(dir, codec)?;
         let name = format!("drain rate, codec {codec}, by the link's");
         let bar = Bar::new(LETTER, name, rates.drained / LINK_BPS, Better::Higher, 0.95);
-        each(bar.ceiling(rates.raw_drained / 1e6, "MB/s before the codec"));
+        sheet.bar(bar.ceiling(rates.raw_drained / 1e6, "MB/s before the codec"));
         let name = format!("recovery from global, codec {codec}, by the link's rate");
         let bar = Bar::new(LETTER, name, rates.recovered / LINK_BPS, Better::Higher, 0.9);
-        each(bar.ceiling(rates.raw_recovered / 1e6, "MB/s of memory"));
+        sheet.bar(bar.ceiling(rates.raw_recovered / 1e6, "MB/s of memory"));
     }
     for stretch in pause::stretches(dir, 128, LINK_BPS)? {
         if stretch.what != pause::IDLE {
             let name = format!("a drain's rate during a {}, by the link's", stretch.what);
             let bar = Bar::new(LETTER, name, stretch.of_link, Better::Lower, 0.1);
-            each(bar.ceiling(stretch.resumed_ms, "ms until it goes on"));
+            sheet.bar(bar.ceiling(stretch.resumed_ms, "ms until it goes on"));
         }
     }
     let kills = if quick { 10 } else { 200 };
     match kills::campaign(kills, 7, kills::By::Agent)? {
-        None => eprintln!("the kills are left out: no S3 server (scripts/deps.sh test)"),
+        None => sheet.unmeasured(LETTER, "kills of program, drain and S3 server", NO_SERVER),
         Some(seen) => {
             let name = format!("{kills} kills of program, drain and S3 server: broken or wrong");
             let bad = seen.broken as f64 + f64::from(seen.wrong);
-            each(Bar::new(LETTER, name, bad, Better::Lower, 0.0));
+            sheet.bar(Bar::new(LETTER, name, bad, Better::Lower, 0.0));
             let name = format!("{kills} kills: the newest checkpoint arrives in the end");
-            each(Bar::new(LETTER, name, f64::from(u8::from(seen.complete)), Better::Higher, 1.0));
+            sheet.bar(Bar::new(
+                LETTER,
+                name,
+                f64::from(u8::from(seen.complete)),
+                Better::Higher,
+                1.0,
+            ));
         }
     }
     Ok(())
@@ -127,15 +137,9 @@ fn rates(dir: &Path, codec: &str) -> anyhow::Result<Rates> {
 
 /// Numbers with as many digits as a measurement has, and some noise.
 fn pages() -> Vec<u8> {
-    let mut random = 1u64;
-    let mut next = || {
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        random
-    };
+    let mut random = Random::new(1);
     let words = (0..CARRY_MIB << 17).map(|at| match at % 4096 < 1024 {
-        true => next(),
+        true => random.next_u64(),
         false => (((at as f64 * 1e-4).sin() * 4096.0).round() / 4096.0).to_bits(),
     });
     words.flat_map(u64::to_ne_bytes).collect()

@@ -13,6 +13,7 @@ use serde_json::json;
 use standfast_restart::{Inventory, check_segment, read_image};
 use standfast_store::Options;
 use standfast_testkit::S3Server;
+use standfast_testkit::command::draws;
 
 pub(crate) use super::drainer::By;
 use super::drainer::Drainer;
@@ -78,7 +79,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 /// All parts of a running system.
-struct World {
+struct Parts {
     dir: PathBuf,
     server: S3Server,
     program: Option<Process>,
@@ -94,28 +95,22 @@ struct World {
 pub(crate) fn campaign(kills: u32, seed: u64, by: By) -> anyhow::Result<Option<Seen>> {
     let home = tempfile::tempdir()?;
     let Some(server) = S3Server::start(&home.path().join("server")) else { return Ok(None) };
-    let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut next = move |below: u64| {
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        random % below
-    };
+    let mut next = draws(seed);
     let dir = home.path().to_owned();
     let seen = Seen::default();
     let drain = Drainer::new(by, &dir);
-    let mut world = World { dir, server, program: None, drain, durable: 0, offered: 0, seen };
+    let mut parts = Parts { dir, server, program: None, drain, durable: 0, offered: 0, seen };
     for _ in 0..kills {
-        world.start_missing()?;
+        parts.start_missing()?;
         std::thread::sleep(Duration::from_millis(next(INSTANT_MS_MAX)));
-        world.kill(next(8))?;
-        world.verify()?;
+        parts.kill(next(8))?;
+        parts.verify()?;
     }
-    world.finish()?;
-    Ok(Some(world.seen))
+    parts.finish()?;
+    Ok(Some(parts.seen))
 }
 
-impl World {
+impl Parts {
     fn local(&self) -> PathBuf {
         self.dir.join("local")
     }

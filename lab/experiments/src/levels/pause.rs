@@ -7,6 +7,7 @@
 //! Of each stretch: how long it lasted, what the drain has sent meanwhile, and how soon after it
 //! the drain has gone on.
 
+use standfast_testkit::command::Random;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -84,7 +85,7 @@ pub(crate) fn stretches(dir: &Path, mib: usize, link_bps: f64) -> anyhow::Result
     let home = tempfile::tempdir_in(dir)?;
     let place = home.path().join("local");
     let settings = [("store", &*place.to_string_lossy()), ("job", JOB), ("codec", "none")];
-    let mut memory = noise(mib << 20);
+    let mut memory = Random::new(1).noise(mib << 20);
     let job = Job::open(&settings)?;
     // SAFETY: the memory outlives the job, and nobody else touches it.
     unsafe { job.protect("state", memory.as_mut_ptr(), memory.len(), 8) }?;
@@ -141,7 +142,7 @@ impl Watch<'_> {
             Ok(job.wait(version, Level::Local)?)
         })?;
         let between = self.stretch(IDLE, nothing)?;
-        let restarted = self.stretch("restart", || Ok(job.restart(Some(first)).map(drop)?))?;
+        let restarted = self.stretch("restart", || Ok(job.restart_from(first).map(drop)?))?;
         let after = self.stretch(IDLE, nothing)?;
         Ok(vec![before, stored, between, restarted, after])
     }
@@ -172,16 +173,4 @@ impl Watch<'_> {
         }
         began.elapsed().as_secs_f64() * 1e3
     }
-}
-
-/// Bytes that no codec and no dedup lessens.
-fn noise(bytes: usize) -> Vec<u8> {
-    let mut state = 0x9e37_79b9_7f4a_7c15u64;
-    let words = std::iter::repeat_with(|| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state.to_ne_bytes()
-    });
-    words.take(bytes / 8).flatten().collect()
 }

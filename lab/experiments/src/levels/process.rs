@@ -6,6 +6,7 @@ use std::thread::JoinHandle;
 
 use anyhow::{Context, ensure};
 use rustix::process::Pid;
+use standfast_testkit::command::clean;
 
 use super::program::Told;
 
@@ -31,11 +32,7 @@ impl Process {
         mut hears: impl FnMut(&Told) + Send + 'static,
     ) -> anyhow::Result<Self> {
         let mut command = Command::new(std::env::current_exe()?);
-        for (name, _) in std::env::vars_os() {
-            if name.to_string_lossy().starts_with("STANDFAST_") {
-                command.env_remove(name);
-            }
-        }
+        clean(&mut command);
         let mut child = command
             .args(words)
             .envs(environment.iter().cloned())

@@ -12,7 +12,7 @@ use std::time::{Instant, SystemTime};
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
-use standfast::{Job, Kind, Level, Version};
+use standfast::{Job, Level, Version};
 use standfast_drain::{Drain, Encoding, Flow, Priority, Progress, Retention};
 use standfast_reduce::FilterChoice;
 use standfast_restart::Inventory;
@@ -222,11 +222,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 
 /// Restarts where there is something to restart from; returns the step.
 fn come_back(job: &Job, state: &State) -> anyhow::Result<u64> {
-    let version = match job.restart(None) {
-        Ok(restarted) => restarted.version.0,
-        Err(error) if error.kind() == Kind::Missing => return Ok(0),
-        Err(error) => return Err(error.into()),
-    };
+    let Some(restarted) = job.restart()? else { return Ok(0) };
+    let version = restarted.version.0;
     Told::Back { version, right: state.is_at(version) }.tell();
     Ok(version)
 }

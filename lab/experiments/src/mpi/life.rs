@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use standfast::config::Loaded;
-use standfast::{Job, Kind, Level, Version};
+use standfast::{Job, Level, Version};
 use standfast_comm::Comm;
 
 /// How the job goes.
@@ -60,16 +60,15 @@ pub(crate) fn run(args: &Args, comm: &dyn Comm) -> anyhow::Result<()> {
     let words = args.mib << 17;
     let memory = job.alloc::<u64>("memory", words)?;
     let mut expected = vec![0; words];
-    let first = match job.restart(None) {
-        Ok(restarted) => {
+    let first = match job.restart().context("restarting")? {
+        Some(restarted) => {
             fill(&mut expected, rank, restarted.version.0);
             if memory.read()[..] != expected[..] {
                 bail!("rank {rank}: checkpoint {} came back wrong", restarted.version);
             }
             restarted.version.0
         }
-        Err(error) if error.kind() == Kind::Missing => 0,
-        Err(error) => return Err(error).context("restarting"),
+        None => 0,
     };
     comm.barrier()?;
     if rank == 0 {

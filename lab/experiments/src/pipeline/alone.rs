@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use standfast_format::CodecKind;
-use standfast_gpu::broker::{self, Broker};
+use standfast_gpu::gpu_queue::{self, GpuQueue};
 use standfast_reduce::{BlockEncoder, CodecSpec, FilterChoice, Offload};
 use standfast_write::Pipeline;
 
@@ -74,15 +74,15 @@ impl Order {
 pub(super) fn alone_on_gpu(
     data: &[u8],
     elem: u8,
-    broker: &Broker,
+    queue: &GpuQueue,
     rounds: usize,
 ) -> anyhow::Result<Alone> {
-    let blocks: Vec<&[u8]> = data.chunks_exact(broker::BLOCK_BYTES).collect();
+    let blocks: Vec<&[u8]> = data.chunks_exact(gpu_queue::BLOCK_BYTES).collect();
     let (next, stored) = (AtomicUsize::new(0), AtomicU64::new(0));
     let work = || {
         let mut out = Vec::new();
         while let Some(block) = blocks.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let bytes = match broker.encode(0, block, elem, &mut out) {
+            let bytes = match queue.encode(0, block, elem, &mut out) {
                 Some((codec, _)) if codec != CodecKind::None => out.len(),
                 _ => block.len(),
             };
@@ -95,11 +95,11 @@ pub(super) fn alone_on_gpu(
         stored.store(0, Ordering::Relaxed);
         let started = Instant::now();
         std::thread::scope(|scope| {
-            (0..broker.callers()).for_each(|_| drop(scope.spawn(work)));
+            (0..queue.callers()).for_each(|_| drop(scope.spawn(work)));
         });
         zip_s = zip_s.min(started.elapsed().as_secs_f64());
     }
-    let collect_s = collect_s(data, broker::BLOCK_BYTES, rounds)?;
+    let collect_s = collect_s(data, gpu_queue::BLOCK_BYTES, rounds)?;
     Ok(Alone { collect_s, zip_s, stored_bytes: stored.into_inner() })
 }
 

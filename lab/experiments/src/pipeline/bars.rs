@@ -3,6 +3,8 @@
 use std::path::Path;
 
 use standfast_measure::{Bar, Better};
+
+use crate::bars::Sheet;
 use standfast_reduce::{CodecChoice, CodecSpec};
 use standfast_write::Pipeline;
 
@@ -26,11 +28,10 @@ const ZIP_BYTES: (usize, usize) = (32 << 20, 1 << 30);
 const STAGE_ROUNDS: usize = 3;
 
 /// Measures the bars, handing each over as soon as it is known.
-pub(crate) fn bars(
-    quick: bool,
-    corpus: Option<&Path>,
-    mut each: impl FnMut(Bar),
-) -> anyhow::Result<()> {
+pub(crate) fn bars(quick: bool, corpus: Option<&Path>, sheet: &mut Sheet) -> anyhow::Result<()> {
+    if corpus.is_none() {
+        sheet.unmeasured(LETTER, "pages of real programs", "STANDFAST_CORPUS is not set");
+    }
     let all = data::all(corpus, if quick { 64 } else { 128 })?;
     let rounds = Rounds { starts: if quick { 2 } else { 3 }, later: 2 };
     let suited = |data: &&Data| data.name != "noise" && data.name != "counts";
@@ -39,13 +40,13 @@ pub(crate) fn bars(
             continue;
         }
         let codecs: &[&str] = if quick { &["zstd:1"] } else { &["zstd:1", "deflate:1"] };
-        overlap(data, codecs, rounds, &mut each)?;
+        overlap(data, codecs, rounds, sheet)?;
     }
     // Many starts, for the first checkpoint of each knows nothing.
     let rounds =
         if quick { Rounds { starts: 3, later: 2 } } else { Rounds { starts: 5, later: 3 } };
     for data in &all {
-        adaptive(data, if quick { &STORES[1..2] } else { &STORES }, rounds, &mut each)?;
+        adaptive(data, if quick { &STORES[1..2] } else { &STORES }, rounds, sheet)?;
     }
     Ok(())
 }
@@ -57,12 +58,7 @@ fn pipelined(codec: impl Into<CodecChoice>, threads: usize, bytes_per_s: f64) ->
 }
 
 /// The pipeline against its slowest stage, and against the stages one after the other.
-fn overlap(
-    data: &Data,
-    codecs: &[&str],
-    rounds: Rounds,
-    each: &mut impl FnMut(Bar),
-) -> anyhow::Result<()> {
+fn overlap(data: &Data, codecs: &[&str], rounds: Rounds, sheet: &mut Sheet) -> anyhow::Result<()> {
     for codec in codecs {
         let codec: CodecSpec = codec.parse()?;
         let bytes = &stretch(&data.bytes, codec);
@@ -87,12 +83,12 @@ fn overlap(
         }
         let name = format!("pipelined {codec}, {}, times its slowest stage", data.name);
         let bar = Bar::new(LETTER, name, slowest.0, Better::Lower, 1.15);
-        each(bar.ceiling(slowest.1, "with blocks in this order"));
+        sheet.bar(bar.ceiling(slowest.1, "with blocks in this order"));
         let name = format!("pipelined {codec}, {}, times serial, stages alike", data.name);
-        each(
+        sheet.bar(
             Bar::new(LETTER, name, in_turn.0, Better::Lower, 0.65).ceiling(in_turn.1, "T_P / T_z"),
         );
-        bound(data, bytes, codec, &alone, rounds, each)?;
+        bound(data, bytes, codec, &alone, rounds, sheet)?;
     }
     Ok(())
 }
@@ -116,7 +112,7 @@ fn bound(
     codec: CodecSpec,
     alone: &Alone,
     rounds: Rounds,
-    each: &mut impl FnMut(Bar),
+    sheet: &mut Sheet,
 ) -> anyhow::Result<()> {
     for (words, threads, store) in [("slow store", 2, 4.0), ("fast store", 1, 0.1)] {
         let store_s = store * alone.zip_s;
@@ -124,18 +120,13 @@ fn bound(
         let BesideZip { zip_s, total_s } = beside_zip(&[trial], bytes, codec, rounds)?;
         let times = total_s[0] / alone.collect_s.max(zip_s / threads as f64).max(store_s);
         let name = format!("pipelined {codec}, {}, {words}, times its slowest stage", data.name);
-        each(Bar::new(LETTER, name, times, Better::Lower, 1.15).ceiling(1.0, "times"));
+        sheet.bar(Bar::new(LETTER, name, times, Better::Lower, 1.15).ceiling(1.0, "times"));
     }
     Ok(())
 }
 
 /// The codec `auto` against every fixed one.
-fn adaptive(
-    data: &Data,
-    stores: &[f64],
-    rounds: Rounds,
-    each: &mut impl FnMut(Bar),
-) -> anyhow::Result<()> {
+fn adaptive(data: &Data, stores: &[f64], rounds: Rounds, sheet: &mut Sheet) -> anyhow::Result<()> {
     let threads = 2;
     for mbps in stores {
         let mut trials = FIXED
@@ -148,10 +139,10 @@ fn adaptive(
         let at = format!("{}, store of {mbps:.0} MB/s", data.name);
         let (ratio, best_s) = against_best(&times.later_s);
         let name = format!("codec auto, {at}, times the best fixed one");
-        each(Bar::new(LETTER, name, ratio, Better::Lower, 1.05).ceiling(1e3 * best_s, "ms"));
+        sheet.bar(Bar::new(LETTER, name, ratio, Better::Lower, 1.05).ceiling(1e3 * best_s, "ms"));
         let (ratio, best_s) = against_best(&times.first_s);
         let name = format!("codec auto, {at}, first checkpoint, times the best");
-        each(Bar::new(LETTER, name, ratio, Better::Lower, 1.05).ceiling(1e3 * best_s, "ms"));
+        sheet.bar(Bar::new(LETTER, name, ratio, Better::Lower, 1.05).ceiling(1e3 * best_s, "ms"));
         // A slow store waits for the same incompressible part whatever the codec.
         if data.name == "mixed" && *mbps >= STORES[1] {
             let auto = FIXED.len();
@@ -159,7 +150,7 @@ fn adaptive(
             all.sort_by(f64::total_cmp);
             let name = format!("codec auto, {at}, times the middle fixed one");
             let ratio = middle(&times.later_s, auto) / median(&all, |time_s| *time_s);
-            each(Bar::new(LETTER, name, ratio, Better::Lower, 0.8));
+            sheet.bar(Bar::new(LETTER, name, ratio, Better::Lower, 0.8));
         }
     }
     Ok(())

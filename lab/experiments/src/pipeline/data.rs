@@ -1,5 +1,6 @@
 //! What is compressed: pages of real programs where a corpus is named, and generated ones.
 
+use standfast_testkit::command::Random;
 use std::collections::HashSet;
 use std::path::Path;
 
@@ -22,9 +23,8 @@ pub(crate) struct Data {
 /// Everything there is, `mib` MiB of each.
 pub(crate) fn all(corpus: Option<&Path>, mib: usize) -> anyhow::Result<Vec<Data>> {
     let mut all = generated(mib);
-    match corpus {
-        Some(dir) => all.extend(programs(dir, mib)?),
-        None => eprintln!("pages of real programs are left out: STANDFAST_CORPUS is not set"),
+    if let Some(dir) = corpus {
+        all.extend(programs(dir, mib)?);
     }
     Ok(all)
 }
@@ -34,7 +34,7 @@ type Make = fn(&mut Random, usize) -> Vec<u8>;
 fn generated(mib: usize) -> Vec<Data> {
     let sorts: [(&str, Make, u8); 4] =
         [("noise", noise, 0), ("text", text, 0), ("field", field, 8), ("counts", counts, 4)];
-    let mut random = Random(0x9E37_79B9_7F4A_7C15);
+    let mut random = Random::new(0x9E37_79B9_7F4A_7C15);
     let mut all: Vec<Data> = sorts[..3]
         .iter()
         .map(|(name, make, elem)| {
@@ -48,28 +48,17 @@ fn generated(mib: usize) -> Vec<Data> {
     all
 }
 
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-}
-
 const PART: usize = 1 << 20;
 
 fn noise(random: &mut Random, _: usize) -> Vec<u8> {
-    (0..PART / 8).flat_map(|_| random.next().to_le_bytes()).collect()
+    random.noise(PART)
 }
 
 fn text(random: &mut Random, _: usize) -> Vec<u8> {
     let words = ["rank", "page", "of", "the", "block", "is", "written", "before", "restart", "\n"];
     let mut text = Vec::with_capacity(PART + 32);
     while text.len() < PART {
-        let word = random.next();
+        let word = random.next_u64();
         text.extend_from_slice(words[word as usize % words.len()].as_bytes());
         if word.is_multiple_of(7) {
             text.extend_from_slice((word >> 40).to_string().as_bytes());
@@ -83,7 +72,7 @@ fn text(random: &mut Random, _: usize) -> Vec<u8> {
 /// A smooth field of doubles with some noise in its low bits.
 fn field(random: &mut Random, part: usize) -> Vec<u8> {
     let value = |at: usize| {
-        let noise = random.next() as f64 / u64::MAX as f64;
+        let noise = random.next_u64() as f64 / u64::MAX as f64;
         300.0 + ((part * PART / 8 + at) as f64 * 1e-4).sin() + 1e-9 * noise
     };
     (0..PART / 8).map(value).flat_map(f64::to_le_bytes).collect()
@@ -93,7 +82,7 @@ fn field(random: &mut Random, part: usize) -> Vec<u8> {
 fn counts(random: &mut Random, _: usize) -> Vec<u8> {
     let mut count = 0_u32;
     let mut next = || {
-        count += random.next() as u32 % 27;
+        count += random.next_u64() as u32 % 27;
         count
     };
     (0..PART / 4).flat_map(|_| next().to_le_bytes()).collect()

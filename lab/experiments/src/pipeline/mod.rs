@@ -16,7 +16,7 @@ mod trial;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use standfast_gpu::broker::Broker;
+use standfast_gpu::gpu_queue::GpuQueue;
 
 use crate::report::Report;
 use data::Data;
@@ -67,12 +67,15 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     args.report
         .note(NAME, "model: T_u without compression, T_z serial, T_P pipelined; of one rank");
+    if args.corpus.is_none() {
+        args.report.note(NAME, "without pages of real programs: STANDFAST_CORPUS is not set");
+    }
     let scratch = args.disk.as_ref().map(tempfile::tempdir_in).transpose()?;
     let limited = args.store.iter().map(|mbps| Device::Limited(mbps * 1e6));
     let devices: Vec<Device<'_>> =
         limited.chain(scratch.as_ref().map(|dir| Device::Disk(dir.path()))).collect();
     let program = (args.program > 0).then(|| Program::start(args.program));
-    let gpu = Broker::open(|why| eprintln!("{why}")).map(Arc::new);
+    let gpu = GpuQueue::open(|why| eprintln!("{why}")).map(Arc::new);
     let wanted = |data: &Data| args.data.is_empty() || args.data.contains(&data.name);
     for data in data::all(args.corpus.as_deref(), args.mib)?.iter().filter(|data| wanted(data)) {
         sweep::sweep(args, data, (program.as_ref(), gpu.as_ref()), &devices)?;

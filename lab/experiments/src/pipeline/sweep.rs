@@ -7,7 +7,7 @@ use std::sync::Arc;
 use lab_model::pipeline::{Form, Stages};
 use lab_model::plot::{Axis, Body, Chart, Line};
 use serde::Serialize;
-use standfast_gpu::broker::{self, Broker};
+use standfast_gpu::gpu_queue::{self, GpuQueue};
 use standfast_reduce::{CodecChoice, CodecSpec};
 use standfast_write::Pipeline;
 
@@ -65,7 +65,7 @@ impl fmt::Display for Point {
 pub(super) fn sweep(
     args: &Args,
     data: &Data,
-    (program, gpu): (Option<&Program>, Option<&Arc<Broker>>),
+    (program, gpu): (Option<&Program>, Option<&Arc<GpuQueue>>),
     devices: &[Device<'_>],
 ) -> anyhow::Result<()> {
     let codecs = args.codecs.iter().map(|text| Ok(text.parse()?));
@@ -146,13 +146,13 @@ fn modes(
 fn on_gpu(
     (args, data, program): (&Args, &Data, Option<&Program>),
     device: Device<'_>,
-    gpu: &Arc<Broker>,
+    gpu: &Arc<GpuQueue>,
     alone: &Alone,
 ) -> anyhow::Result<Vec<Point>> {
     let trial = |codec: CodecChoice| Trial {
         pipeline: Pipeline::Gpu,
         codec,
-        block_bytes: broker::BLOCK_BYTES,
+        block_bytes: gpu_queue::BLOCK_BYTES,
         elem: data.elem,
         threads: args.threads,
         device,

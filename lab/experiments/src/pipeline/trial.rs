@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use standfast_format::{HashKind, JobId, Rank, SegmentId, name};
-use standfast_gpu::broker::Broker;
+use standfast_gpu::gpu_queue::GpuQueue;
 use standfast_reduce::{BlockEncoder, CodecChoice, CodecSpec, FilterChoice, PageHasher};
 use standfast_store::{DirStore, Options, Store};
 use standfast_write::{PackSettings, Packer, Pipeline, SegmentSettings};
@@ -74,7 +74,7 @@ pub(super) struct Trial<'a> {
     pub(super) threads: usize,
     pub(super) device: Device<'a>,
     /// Compresses in mode `gpu`.
-    pub(super) gpu: Option<&'a Arc<Broker>>,
+    pub(super) gpu: Option<&'a Arc<GpuQueue>>,
 }
 
 /// What became of several checkpoints of the same bytes; of each figure the least.
@@ -262,8 +262,8 @@ impl Trial<'_> {
         };
         let store = self.device.open()?;
         let mut packer = match self.gpu {
-            Some(broker) => {
-                Packer::offloaded(Arc::clone(&store), settings, hasher(), Arc::clone(broker) as _)
+            Some(queue) => {
+                Packer::offloaded(Arc::clone(&store), settings, hasher(), Arc::clone(queue) as _)
             }
             None => Packer::new(Arc::clone(&store), settings, hasher()),
         };

@@ -1,28 +1,28 @@
 //! Bars of letter E: what the ring survives, counted, and what it costs, measured.
 
 use standfast_measure::{Bar, Better};
+
+use crate::bars::Sheet;
 use standfast_ring::{Shape, Topology};
 
 use super::sets::Loss;
 
 const LETTER: &str = "E";
+const NO_ISAL: &str = "built without --features isal, which needs Debian's libisal-dev";
 
-pub(crate) fn bars(rounds: usize, each: &mut impl FnMut(Bar)) -> anyhow::Result<()> {
+pub(crate) fn bars(rounds: usize, sheet: &mut Sheet) -> anyhow::Result<()> {
     let name = "sets of up to m nodes of a sector that are survived, all k, m <= 6";
-    each(Bar::new(LETTER, name, within_sectors()?, Better::Higher, 1.0));
+    sheet.bar(Bar::new(LETTER, name, within_sectors()?, Better::Higher, 1.0));
     let name = "whole groups, and half of all nodes well spread, survived with m = k <= 6";
-    each(Bar::new(LETTER, name, groups_and_halves()?, Better::Higher, 1.0));
+    sheet.bar(Bar::new(LETTER, name, groups_and_halves()?, Better::Higher, 1.0));
     if !cfg!(feature = "isal") {
-        eprintln!(
-            "E: kernels are held against moving their bytes, not against ISA-L: build with --features isal \
-             (needs Debian's libisal-dev; make bars does so where it is installed)"
-        );
+        sheet.unmeasured(LETTER, "kernels against ISA-L", NO_ISAL);
     }
-    standfast_ring::measure::bars(rounds, |reading| {
+    lab_ring::bars(rounds, |reading| {
         let better = if reading.higher_is_better { Better::Higher } else { Better::Lower };
         let (ceiling, unit) = reading.ceiling;
         let bar = Bar::new(LETTER, reading.name.clone(), reading.value, better, reading.goal);
-        each(bar.ceiling(ceiling, unit));
+        sheet.bar(bar.ceiling(ceiling, unit));
     })?;
     Ok(())
 }

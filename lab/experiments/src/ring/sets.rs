@@ -1,5 +1,7 @@
 //! Sets of lost nodes: all there are, or drawn.
 
+use standfast_testkit::command::Random;
+
 /// Most sets that are all looked at.
 const ALL_MAX: f64 = 200_000.0;
 
@@ -40,9 +42,9 @@ impl Loss {
                 }
             }
         }
-        let mut state = seed | 1;
+        let mut random = Random::new(seed);
         for _ in 0..samples {
-            let set = draw(&mut state, self.units(), self.lost);
+            let set = draw(&mut random, self.units(), self.lost);
             call(&self.nodes_of(&set));
         }
     }
@@ -65,14 +67,10 @@ fn next(set: &mut [usize], n: usize) -> bool {
 }
 
 /// So many different numbers below `n`, in order (Floyd's way).
-fn draw(state: &mut u64, n: usize, count: usize) -> Vec<usize> {
+fn draw(random: &mut Random, n: usize, count: usize) -> Vec<usize> {
     let mut set = std::collections::BTreeSet::new();
     for top in n - count..n {
-        // xorshift64
-        *state ^= *state << 13;
-        *state ^= *state >> 7;
-        *state ^= *state << 17;
-        let at = (*state % (top as u64 + 1)) as usize;
+        let at = (random.next_u64() % (top as u64 + 1)) as usize;
         if !set.insert(at) {
             set.insert(top);
         }

@@ -10,9 +10,9 @@ use std::fmt;
 use std::time::Duration;
 
 use lab_model::plot::{Axis, Body, Chart, Line};
+use lab_ring::{StarTime, node_time, star_time};
 use serde::Serialize;
 use standfast_model::ring::StarCost;
-use standfast_ring::measure::{StarTime, node_time, star_time};
 use standfast_ring::{Options, Order};
 
 use crate::report::Report;

@@ -8,13 +8,20 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use standfast_crash_tests::agents::STOP_AT;
+use standfast_crash_tests::die::stop_at;
 use standfast_crash_tests::node::{Jobs, RANKS};
 use standfast_testkit::Processes;
 
 fn main() -> anyhow::Result<ExitCode> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     match words.as_slice() {
-        [verb, rest @ ..] if verb == "agent" => Ok(standfast_agent::command(rest)),
+        [verb, rest @ ..] if verb == "agent" => {
+            if let Ok(point) = std::env::var(STOP_AT) {
+                stop_at(point)?;
+            }
+            Ok(standfast_agent::command(rest))
+        }
         [verb, dir, seed, nodes, capture, meeting, rank] if verb == "rank" => {
             let jobs = Jobs {
                 dir: PathBuf::from(dir),

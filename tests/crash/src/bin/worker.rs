@@ -51,7 +51,7 @@ fn run(
     let program = Program::open(setup).context("opening")?;
     let newest = program.job.list().first().map_or(0, |manifest| manifest.version.0);
     if newest > 0 {
-        program.job.restart(None).context("restarting")?;
+        program.job.restart().context("restarting")?;
         Line::Durable(newest).tell();
     }
     let mut unheard = None;
@@ -81,7 +81,7 @@ fn acknowledge(program: &Program, version: Version) -> anyhow::Result<()> {
 /// Runs without dying and tells which points are passed, how often, and during which step.
 fn trace(setup: &Setup<'_>, steps: u64) -> anyhow::Result<()> {
     let step = Arc::new(AtomicU64::new(0));
-    for point in standfast::FAILPOINTS.iter().chain(standfast_store::FAILPOINTS) {
+    for point in standfast_checkpoint::FAILPOINTS.iter().chain(standfast_store::FAILPOINTS) {
         let (step, passed) = (Arc::clone(&step), AtomicU64::new(0));
         let callback = move || {
             let nth = passed.fetch_add(1, Ordering::SeqCst) + 1;

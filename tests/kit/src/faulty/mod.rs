@@ -11,6 +11,9 @@
 //! | the nth call of a sort fails | the old state stays, the error reaches the caller with its kind |
 //! | the nth call is done, but its answer is lost | the new state is there, the caller thinks not |
 //! | an append is torn: some bytes, then an error | nothing visible; no further call works |
+//! | a read is torn: fewer bytes than asked for | the rest is asked for; what stays short is damaged |
+//! | nothing below a prefix can be created | the old state stays, the error has its kind |
+//! | an object cannot be opened | no step back: an error that names it |
 //! | full after so many bytes | `Kind::Full`, older checkpoints whole |
 //! | a bit reads flipped | found by a checksum, reported with the object's name, never returned |
 //! | an object is truncated | the same |
@@ -117,6 +120,9 @@ impl Store for FaultyStore {
     }
 
     fn create(&self, name: &str, size_hint: Option<u64>) -> Result<Box<dyn ObjectWriter>> {
+        if let Some(kind) = self.plan.refuses(Op::Create, name) {
+            return Err(self.injected(Op::Create, name, kind));
+        }
         let inner = self.call(Op::Create, name, || self.inner.create(name, size_hint))?;
         Ok(Box::new(FaultyWriter::new(inner, self.plan.clone(), name, self.inner.describe())))
     }
@@ -130,6 +136,9 @@ impl Store for FaultyStore {
     }
 
     fn open(&self, name: &str) -> Result<Box<dyn ObjectReader>> {
+        if let Some(kind) = self.plan.refuses(Op::Open, name) {
+            return Err(self.injected(Op::Open, name, kind));
+        }
         let inner = self.call(Op::Open, name, || self.inner.open(&self.seen(name)?))?;
         Ok(Box::new(FaultyReader::new(inner, self.plan.clone(), name, self.inner.describe())))
     }

@@ -97,12 +97,33 @@ pub enum Fault {
         /// How it fails.
         kind: Kind,
     },
+    /// The nth read stops after its first bytes, without an error.
+    TearRead {
+        /// Which read.
+        nth: u64,
+        /// Bytes it gives.
+        bytes: usize,
+    },
     /// Every call of that sort takes this much longer.
     Delay {
         /// Sort of call.
         op: Op,
         /// How much longer.
         by: Duration,
+    },
+    /// Nothing below a prefix can be created.
+    Refuse {
+        /// The prefix.
+        under: String,
+        /// How it fails.
+        kind: Kind,
+    },
+    /// An object cannot be opened.
+    Deny {
+        /// The object.
+        object: String,
+        /// How it fails.
+        kind: Kind,
     },
     /// After this many bytes of appends and puts the store is full.
     FullAfter {
@@ -179,6 +200,7 @@ pub(super) struct Verdict {
     delay: Duration,
     pub(super) fail: Option<(When, Kind)>,
     pub(super) tear: Option<(usize, Kind)>,
+    pub(super) short: Option<usize>,
 }
 
 impl Verdict {
@@ -210,7 +232,7 @@ impl Plan {
         let mut state = self.lock();
         let number = state.calls[op as usize];
         state.calls[op as usize] += 1;
-        let mut verdict = Verdict { delay: Duration::ZERO, fail: None, tear: None };
+        let mut verdict = Verdict { delay: Duration::ZERO, fail: None, tear: None, short: None };
         for fault in &state.faults {
             match *fault {
                 Fault::Fail { op: of, nth, kind } if of == op && nth == number => {
@@ -225,11 +247,17 @@ impl Plan {
                 Fault::TearAppend { nth, bytes, kind } if op == Op::Append && nth == number => {
                     verdict.tear = Some((bytes, kind));
                 }
+                Fault::TearRead { nth, bytes } if op == Op::Read && nth == number => {
+                    verdict.short = Some(bytes);
+                }
                 Fault::Delay { op: of, by } if of == op => verdict.delay += by,
                 _ => {}
             }
         }
-        let fires = verdict.fail.is_some() || verdict.tear.is_some() || !verdict.delay.is_zero();
+        let fires = verdict.fail.is_some()
+            || verdict.tear.is_some()
+            || verdict.short.is_some()
+            || !verdict.delay.is_zero();
         state.fired += u64::from(fires);
         verdict
     }
@@ -246,6 +274,18 @@ impl Plan {
 
     pub(super) fn room(&self) -> Option<u64> {
         room(&self.lock())
+    }
+
+    /// How creating or opening an object fails, if it does.
+    pub(super) fn refuses(&self, op: Op, name: &str) -> Option<Kind> {
+        let mut state = self.lock();
+        let kind = state.faults.iter().find_map(|fault| match (op, fault) {
+            (Op::Create, Fault::Refuse { under, kind }) if name.starts_with(under) => Some(*kind),
+            (Op::Open, Fault::Deny { object, kind }) if name == object => Some(*kind),
+            _ => None,
+        })?;
+        state.fired += 1;
+        Some(kind)
     }
 
     pub(super) fn is_hidden(&self, name: &str) -> bool {

@@ -141,6 +141,7 @@ impl ObjectReader for FaultyReader {
         }
         let visible = self.bytes().saturating_sub(offset);
         let count = buf.len().min(usize::try_from(visible).unwrap_or(usize::MAX));
+        let count = verdict.short.map_or(count, |bytes| count.min(bytes.max(1)));
         let count = self.inner.read_at(offset, &mut buf[..count])?;
         self.plan.flip_bits(&self.name, offset, &mut buf[..count]);
         Ok(count)

@@ -5,6 +5,7 @@ use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::installed::{build, package, prefix, run};
+use standfast_testkit::must::leave_out;
 
 /// An MPI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,10 +20,8 @@ impl Mpi {
         let all = [Self::Open, Self::Mpich].into_iter();
         let (found, missing): (Vec<_>, Vec<_>) = all.partition(|mpi| mpi.is_there());
         for mpi in missing {
-            eprintln!(
-                "skipped: there is no {}; scripts/deps.sh test installs it",
-                mpi.tool("mpicc")
-            );
+            let tool = mpi.tool("mpicc");
+            leave_out("mpi", format!("there is no {tool}; scripts/deps.sh test installs it"));
         }
         found
     }

@@ -5,25 +5,29 @@
 //!   has handed its part over, whatever becomes of the ranks then; it is given up when a rank is gone
 //!   before.
 //! - The job's writer lock is held as long as anything can be committed: nobody prunes that.
+//! - An attempt is taken once: what has settled, or is in the store, cannot be sent again.
+//! - However a commit ends, by a guard the session goes on, and its ranks are told ([`Committing`]).
+//! - Nothing is sent while the state is locked: a rank that takes nothing holds up only itself.
 //! - A connection is not closed from this side while a commit runs: a rank that finds it closed may
 //!   look at the store, and what it sees is final.
 
 mod attempt;
+mod committing;
 mod open;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use standfast_checkpoint::publishing::Role;
 use standfast_checkpoint::{Order, Publisher};
 use standfast_format::{AttemptId, Kind, Rank};
 use standfast_restart::Inventory;
 use standfast_write::{Filled, Head, SegmentCore, SegmentSettings};
 
 use self::attempt::Attempt;
+use self::committing::Committing;
 use super::commit::{self, Ready};
 use super::connection::Outbox;
 use super::log::Log;
@@ -32,8 +36,10 @@ use crate::error::{Error, Result};
 use crate::message::{Begin, Block, Failure, HandOver, Reply, Settled};
 use crate::status::SessionStatus;
 
-/// Attempts that were given up, of which blocks may still be on their way.
-const GIVEN_UP_MAX: usize = 16;
+/// Attempts that have ended and are remembered: of those given up blocks may still be on their way.
+const ENDED_MAX: usize = 4096;
+/// Largest place in the order of commits that a rank may ask for: others come after it.
+const SEQUENCE_MAX: u64 = u64::MAX / 2;
 
 /// One job's session.
 pub(super) struct Session {
@@ -44,8 +50,33 @@ pub(super) struct Session {
     state: Mutex<State>,
     changed: Condvar,
     log: Log,
-    /// A copy of the job's writer lock.
+    /// A copy of the job's writer lock, and which file that is.
     lock: Mutex<Option<OwnedFd>>,
+    lock_id: (u64, u64),
+}
+
+/// What ranks are told when the state is no longer locked.
+#[must_use = "they wait for it"]
+struct News {
+    links: Vec<Arc<Outbox>>,
+    settled: Settled,
+}
+
+impl News {
+    fn tell(self) {
+        let reply = Reply::Settled(Box::new(self.settled));
+        for outbox in self.links {
+            // A rank that cannot be told is gone; its connection's end tells that.
+            let _ = outbox.send(&reply);
+        }
+    }
+}
+
+/// How an attempt has ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    GivenUp,
+    Settled,
 }
 
 struct State {
@@ -55,7 +86,8 @@ struct State {
     /// A rank was lost: beyond what it has handed over, nothing can be committed any more.
     broken: bool,
     attempt: Option<Attempt>,
-    given_up: Vec<AttemptId>,
+    /// Attempts that have ended, the last ones.
+    ended: VecDeque<(AttemptId, Ended)>,
     /// The checkpoint before did not fit into the pool: the ranks will wait for the disk again, so
     /// it must not wait for them.
     overflowed: bool,
@@ -66,6 +98,23 @@ struct State {
     failed: u64,
     blocks: u64,
     block_bytes: u64,
+}
+
+impl State {
+    fn ended(&self, id: AttemptId) -> Option<Ended> {
+        self.ended.iter().find(|(ended, _)| *ended == id).map(|(_, how)| *how)
+    }
+
+    fn end(&mut self, id: AttemptId, how: Ended) {
+        if self.ended.len() == ENDED_MAX {
+            self.ended.pop_front();
+        }
+        self.ended.push_back((id, how));
+    }
+
+    fn news(&self, settled: Settled) -> News {
+        News { links: self.links.values().cloned().collect(), settled }
+    }
 }
 
 impl Session {
@@ -89,7 +138,7 @@ impl Session {
     pub(super) fn block(&self, rank: u32, block: Block) -> Result<()> {
         let unit = self.pool.hand_over(rank, block.unit)?;
         let mut state = self.state();
-        if state.given_up.contains(&block.order.attempt) {
+        if state.ended(block.order.attempt) == Some(Ended::GivenUp) {
             return Ok(());
         }
         state.blocks += 1;
@@ -113,9 +162,11 @@ impl Session {
     pub(super) fn hand_over(self: &Arc<Self>, rank: u32, part: HandOver) -> Result<()> {
         let mut state = self.state();
         let id = part.order.attempt;
-        if state.given_up.contains(&id) {
+        if state.ended(id) == Some(Ended::GivenUp) {
             let failure = Failure::new(Kind::Io, "another rank is gone");
-            self.tell(&state, &settled_failed(id, failure, state.inventory.as_ref()));
+            let news = state.news(settled_failed(id, failure, state.inventory.as_ref()));
+            drop(state);
+            news.tell();
             return Ok(());
         }
         let attempt = self.attempt(&mut state, part.order)?;
@@ -123,57 +174,23 @@ impl Session {
             return Err(Error::Protocol { why: "a rank hands its part over twice" });
         }
         if attempt.parts.len() < self.begin.ranks.len() {
-            return self.give_up_if_short(state);
+            self.give_up_if_short(state);
+            return Ok(());
         }
-        attempt.let_go()?;
+        if let Err(error) = attempt.let_go() {
+            let news = self.give_up(&mut state, id, Failure::new(error.kind(), &error));
+            drop(state);
+            news.into_iter().for_each(News::tell);
+            return Err(error);
+        }
         let Attempt { order, segments: batch, parts, fills_up, .. } =
             state.attempt.take().expect("just found");
         state.overflowed = fills_up;
-        state.committing = Some(order);
-        let inventory = state.inventory.take().expect("one commit at a time");
+        let committing = Committing::begin(self, &mut state, order);
         drop(state);
-        let session = Arc::clone(self);
-        let commit = move || session.commit(order, Ready { batch, parts }, inventory);
-        std::thread::Builder::new()
-            .name("sf-commit".into())
-            .spawn(commit)
-            .map(drop)
-            .map_err(Error::os("start a thread"))
-    }
-
-    fn commit(&self, order: Order, ready: Ready, mut inventory: Inventory) {
-        let started = Instant::now();
-        let role = if self.begin.is_whole() { Role::Agent } else { Role::Pledger };
-        let committing = std::panic::AssertUnwindSafe(|| {
-            let ranks = self.begin.job_ranks;
-            commit::commit(&self.publisher, order, ranks, role, ready, &mut inventory)
-        });
-        let settled = std::panic::catch_unwind(committing).unwrap_or_else(|_| {
-            let failure = Failure::new(Kind::Bug, "committing panicked; please report it");
-            settled_failed(order.attempt, failure, None)
-        });
-        let version = order.version.0;
-        match &settled.outcome {
-            Ok(()) => self.log.event(
-                if settled.pledged.is_some() { "pledged" } else { "committed" },
-                json!({ "store": self.begin.store, "version": version, "ms": started.elapsed().as_millis() as u64 }),
-            ),
-            Err(failure) => self.log.event(
-                "failed",
-                json!({ "store": self.begin.store, "version": version, "why": failure.clone().into_error().to_string() }),
-            ),
-        }
-        let mut state = self.state();
-        state.committing = None;
-        state.inventory = Some(inventory);
-        match settled.outcome {
-            Ok(()) => state.committed += 1,
-            Err(_) => state.failed += 1,
-        }
-        self.tell(&state, &settled);
-        self.release_if_broken(&state);
-        drop(state);
-        self.changed.notify_all();
+        // In this thread: it has nothing else to do for its rank, and another might not start.
+        committing.run(Ready { batch, parts });
+        Ok(())
     }
 
     /// A rank gives the attempt up; all of them do.
@@ -183,7 +200,9 @@ impl Session {
             return;
         }
         let failure = Failure::new(Kind::Io, "a rank has given the checkpoint up");
-        self.give_up(&mut state, attempt, failure);
+        let news = self.give_up(&mut state, attempt, failure);
+        drop(state);
+        news.into_iter().for_each(News::tell);
     }
 
     /// A rank's connection has ended, by its will or not.
@@ -195,32 +214,30 @@ impl Session {
         self.log.event(event, json!({ "store": self.begin.store, "rank": rank }));
         state.broken |= !willingly;
         // What this rank has handed over stays; but the attempt may wait for what never comes.
-        let _ = self.give_up_if_short(state);
+        self.give_up_if_short(state);
         self.release_if_broken(&self.state());
         self.pool.rank_gone(rank);
         self.changed.notify_all();
     }
 
     /// Gives the attempt up if a rank is gone that has not handed over.
-    fn give_up_if_short(&self, mut state: MutexGuard<'_, State>) -> Result<()> {
-        let Some(attempt) = &state.attempt else { return Ok(()) };
+    fn give_up_if_short(&self, mut state: MutexGuard<'_, State>) {
+        let Some(attempt) = &state.attempt else { return };
         let missing = state.gone.iter().find(|rank| !attempt.parts.contains_key(rank));
         if let Some(rank) = missing {
             let failure = Failure::new(Kind::Io, format!("rank {rank} is gone"));
             let id = attempt.order.attempt;
-            self.give_up(&mut state, id, failure);
+            let news = self.give_up(&mut state, id, failure);
+            drop(state);
+            news.into_iter().for_each(News::tell);
         }
-        Ok(())
     }
 
-    fn give_up(&self, state: &mut State, id: AttemptId, failure: Failure) {
-        if state.given_up.contains(&id) {
-            return;
+    fn give_up(&self, state: &mut State, id: AttemptId, failure: Failure) -> Option<News> {
+        if state.ended(id).is_some() {
+            return None;
         }
-        if state.given_up.len() == GIVEN_UP_MAX {
-            state.given_up.remove(0);
-        }
-        state.given_up.push(id);
+        state.end(id, Ended::GivenUp);
         let ours = state.attempt.as_ref().is_some_and(|attempt| attempt.order.attempt == id);
         if ours && let Some(attempt) = state.attempt.take() {
             state.failed += 1;
@@ -230,12 +247,15 @@ impl Session {
             );
         }
         // Those that have handed it over wait for news; the others pass them over.
-        self.tell(state, &settled_failed(id, failure, state.inventory.as_ref()));
+        Some(state.news(settled_failed(id, failure, state.inventory.as_ref())))
     }
 
     fn attempt<'a>(&self, state: &'a mut State, order: Order) -> Result<&'a mut Attempt> {
         if state.committing.is_some() {
             return Err(Error::Protocol { why: "a checkpoint begins before the last has settled" });
+        }
+        if state.attempt.is_none() {
+            check_order(state, order)?;
         }
         let goes_at_once = state.overflowed;
         let current = state.attempt.get_or_insert_with(|| {
@@ -253,14 +273,6 @@ impl Session {
         match current.order.attempt == order.attempt && current.order.version == order.version {
             true => Ok(current),
             false => Err(Error::Protocol { why: "two checkpoints at once" }),
-        }
-    }
-
-    fn tell(&self, state: &State, settled: &Settled) {
-        let reply = Reply::Settled(Box::new(settled.clone()));
-        for outbox in state.links.values() {
-            // A rank that cannot be told is gone; its connection's end tells that.
-            let _ = outbox.send(&reply);
         }
     }
 
@@ -290,6 +302,12 @@ impl Session {
     /// Lets the job's writer lock go, as far as it is held here.
     pub(super) fn release(&self) {
         drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+
+    /// Whether both hold the same lock.
+    pub(super) fn shares_lock(&self, other: &Self) -> bool {
+        let is_held = self.lock.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        is_held && self.lock_id == other.lock_id
     }
 
     /// Takes nothing more from its ranks; what has arrived is still finished.
@@ -338,6 +356,19 @@ impl Session {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether a rank may begin such an attempt: it is a new one.
+fn check_order(state: &State, order: Order) -> Result<()> {
+    let mut known = state.inventory.iter().flat_map(|inventory| &inventory.checkpoints);
+    let is_known = known.any(|manifest| manifest.attempt == order.attempt);
+    if is_known || state.ended(order.attempt).is_some() {
+        return Err(Error::Protocol { why: "an attempt that has ended" });
+    }
+    match order.version.0 > 0 && order.sequence <= SEQUENCE_MAX {
+        true => Ok(()),
+        false => Err(Error::Protocol { why: "a checkpoint out of bounds" }),
     }
 }
 

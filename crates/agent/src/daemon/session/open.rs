@@ -1,16 +1,17 @@
 //! Opening a session: what a job asks for is checked, its store opened, its encoders started.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex};
 
 use serde_json::json;
 use standfast_checkpoint::Publisher;
 use standfast_format::{BLOCK_BYTES_MAX, FilterKind, Kind, check_page_bytes};
-use standfast_gpu::broker::Broker;
-use standfast_reduce::{FilterChoice, Offload};
+use standfast_gpu::gpu_queue::GpuQueue;
+use standfast_reduce::{FilterChoice, Offload, PageHasher};
 use standfast_restart::Inventory;
-use standfast_store::{Io, Options, Store};
+use standfast_store::{DirStore, Io, Options, Store};
 use standfast_write::{PackSettings, Pipeline, SegmentCore};
 
 use super::{Session, State, refused};
@@ -29,12 +30,26 @@ const POOL_BYTES_MAX: u64 = 1 << 40;
 impl Session {
     /// Opens the job's store for its ranks.
     pub(in crate::daemon) fn open(begin: Begin, lock: OwnedFd, log: &Log) -> Result<Arc<Self>> {
-        let settings = pack_settings(&begin)?;
         let store = open_store(&begin)?;
+        // Nothing is believed of a client that does not hold the store's lock.
+        let lock = store.adopt_writer_lock(lock).map_err(|error| refused(error.kind(), &error))?;
+        Self::open_on(begin, store, lock, log)
+    }
+
+    /// Opens the session on a store.
+    pub(in crate::daemon) fn open_on(
+        begin: Begin,
+        store: Arc<dyn Store>,
+        lock: OwnedFd,
+        log: &Log,
+    ) -> Result<Arc<Self>> {
+        let settings = pack_settings(&begin)?;
         let inventory = Inventory::read(&*store).map_err(|error| refused(error.kind(), &error))?;
         if inventory.header.id != begin.job {
             return Err(refused(Kind::Invalid, &"the store is another one here than at the rank"));
         }
+        let hasher = PageHasher::new(begin.hash, &inventory.header.key);
+        let of_lock = rustix::fs::fstat(&lock).map_err(Error::os("look at the lock"))?;
         let units = (settings.pool_bytes / settings.block_bytes).max(2);
         let pool = Pool::new(units, settings.block_bytes)?;
         let publisher = Publisher {
@@ -51,7 +66,7 @@ impl Session {
             gone: HashSet::new(),
             broken: false,
             attempt: None,
-            given_up: Vec::new(),
+            ended: VecDeque::new(),
             overflowed: false,
             committing: None,
             inventory: Some(inventory),
@@ -72,11 +87,12 @@ impl Session {
             begin,
             publisher,
             pool,
-            core: start_core(store, settings, gpu.then(|| log.clone()))?,
+            core: start_core(store, settings, hasher, gpu.then(|| log.clone()))?,
             state: Mutex::new(state),
             changed: Condvar::new(),
             log: log.clone(),
             lock: Mutex::new(Some(lock)),
+            lock_id: (of_lock.st_dev, of_lock.st_ino),
         }))
     }
 }
@@ -118,23 +134,29 @@ fn pack_settings(begin: &Begin) -> Result<PackSettings> {
 fn start_core(
     store: Arc<dyn Store>,
     settings: PackSettings,
+    hasher: PageHasher,
     gpu: Option<Log>,
 ) -> Result<Arc<SegmentCore>> {
     let start = move || {
         // Where it is refused the threads are as any others.
         let _ = rustix::process::nice(NICE);
         let say = |log: Log| move |note| log.event("gpu", json!({ "note": note }));
-        let broker = gpu.and_then(|log| Broker::open(say(log)));
-        let offload = broker.map(|broker| Arc::new(broker) as Arc<dyn Offload>);
-        SegmentCore::start(store, settings, offload)
+        let queue = gpu.and_then(|log| GpuQueue::open(say(log)));
+        let offload = queue.map(|queue| Arc::new(queue) as Arc<dyn Offload>);
+        SegmentCore::start(store, settings, offload, Some(hasher))
     };
     let starting = std::thread::Builder::new().name("sf-start".into()).spawn(start);
     let started = starting.map_err(Error::os("start a thread"))?.join();
-    started.map_err(|_| refused(Kind::Bug, &"starting the encoders panicked"))
+    let core = started.map_err(|_| refused(Kind::Bug, &"starting the encoders panicked"))?;
+    match core.has_encoders() {
+        true => Ok(core),
+        false => Err(refused(Kind::Transient, &"no thread can be started to encode")),
+    }
 }
 
-fn open_store(begin: &Begin) -> Result<Arc<dyn Store>> {
-    if !begin.store.starts_with('/') {
+/// Opens the store of a job, which is there: its lock is held.
+fn open_store(begin: &Begin) -> Result<Arc<DirStore>> {
+    if !begin.store.starts_with('/') || !Path::new(&begin.store).is_dir() {
         return Err(refused(Kind::Unsupported, &"only stores in directories are written here"));
     }
     let io = match begin.io.as_str() {
@@ -144,6 +166,7 @@ fn open_store(begin: &Begin) -> Result<Arc<dyn Store>> {
         _ => return Err(refused(Kind::Invalid, &"io is none of auto, direct, buffered")),
     };
     let io_threads = begin.io_threads.clamp(1, 64) as usize;
-    let options = Options { io, io_threads, ..Options::default() };
-    standfast_store::open(&begin.store, &options).map_err(|error| refused(error.kind(), &error))
+    let options = Options { io, io_threads, trust: begin.trust.clone(), ..Options::default() };
+    let opened = DirStore::open(&begin.store, &options);
+    opened.map(Arc::new).map_err(|error| refused(error.kind(), &error))
 }

@@ -31,9 +31,7 @@ use super::pool::Pool;
 use crate::kernel::pagemap::Pagemap;
 use crate::kernel::system_page;
 use crate::kernel::userfault::{Event, Purpose, Userfault, steps};
-use table::{BLOCK, State, Table};
-
-pub(crate) use table::GRANULE;
+use table::{BLOCK, GRANULE, State, Table};
 
 /// A step that takes longer than this is of small pages; then several threads pay.
 const STEP_LONG: Duration = Duration::from_micros(100);
@@ -41,6 +39,18 @@ const STEP_LONG: Duration = Duration::from_micros(100);
 const ROOMY_SHARE: usize = 2;
 /// How long the kernel may take until it is asked again.
 const AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+
+/// What a writer is held up beyond its copy: the fault, and waking the two threads.
+const FAULT_NS: u64 = 10_000;
+
+/// What writers were held up, and for how much memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    /// Time, of all writers together.
+    pub ns: u64,
+    /// Bytes that they wrote to before these were read.
+    pub bytes: u64,
+}
 
 /// Holds writers up while a snapshot is read.
 pub(super) struct Shield {
@@ -91,6 +101,11 @@ impl Shield {
         for shielded in table.ranges {
             self.inner.handle.unregister(&shielded.range);
         }
+    }
+
+    /// What writers were held up since the shield was raised.
+    pub(super) fn held(&self) -> Held {
+        self.inner.table().held
     }
 
     /// Whether everything that was read is what it was when the shield was raised.
@@ -157,8 +172,9 @@ impl Shield {
     /// The granules whose writers wait for the reader: range and addresses.
     pub(super) fn waiting(&self) -> Vec<(usize, Range<usize>)> {
         let table = self.inner.table();
-        let granule =
-            |(range, number): &(usize, usize)| (*range, table.ranges[*range].granule(*number));
+        let granule = |((range, number), _): &((usize, usize), Instant)| {
+            (*range, table.ranges[*range].granule(*number))
+        };
         table.waiting.iter().map(granule).collect()
     }
 
@@ -205,7 +221,7 @@ impl Inner {
             let small = started.elapsed() > STEP_LONG;
             let helpers = if small { threads.min(steps.len()).saturating_sub(1) } else { 0 };
             for _ in 0..helpers {
-                scope.spawn(|| while one().is_some() {});
+                standfast_sys::help(scope, || while one().is_some() {});
             }
             while one().is_some() {}
         });
@@ -241,14 +257,18 @@ impl Inner {
             self.handle.wake(&(page..page + system_page()));
             return;
         };
-        if !self.admit(table, range, number) && !table.waiting.contains(&(range, number)) {
-            table.waiting.push((range, number));
+        let came = Instant::now();
+        if self.admit(table, range, number, came) {
+            return;
+        }
+        if !table.waiting.iter().any(|(wait, _)| *wait == (range, number)) {
+            table.waiting.push(((range, number), came));
         }
     }
 
-    /// Copies a granule if it is still pending, and lets its writers go on; false if no slot is
-    /// free.
-    fn admit(&self, table: &mut Table, range: usize, number: usize) -> bool {
+    /// Copies a granule if it is still pending, and lets its writers go on, of whom the first came
+    /// then; false if no slot is free.
+    fn admit(&self, table: &mut Table, range: usize, number: usize, came: Instant) -> bool {
         let block = table.block(range, number);
         let roomy = table.free.len() * ROOMY_SHARE >= table.slots.max(ROOMY_SHARE * block.len());
         let start = table.ranges[range].granule(number).start / BLOCK * BLOCK;
@@ -268,8 +288,10 @@ impl Inner {
                     std::ptr::copy_nonoverlapping(from, self.pool.at(place), granule.len());
                 }
                 shielded.granules[number] = State::Copied(place);
+                table.held.bytes += granule.len() as u64;
             }
         }
+        table.held.ns += came.elapsed().as_nanos() as u64 + FAULT_NS;
         let shielded = &table.ranges[range];
         let stretch =
             shielded.granule(granules.start).start..shielded.granule(granules.end - 1).end;
@@ -278,9 +300,9 @@ impl Inner {
     }
 
     fn serve_waiting(&self, table: &mut Table) {
-        while let Some((range, number)) = table.waiting.pop() {
-            if !self.admit(table, range, number) {
-                table.waiting.push((range, number));
+        while let Some(((range, number), came)) = table.waiting.pop() {
+            if !self.admit(table, range, number, came) {
+                table.waiting.push(((range, number), came));
                 return;
             }
         }

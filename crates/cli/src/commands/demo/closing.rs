@@ -2,8 +2,9 @@
 
 use serde_json::json;
 use standfast::config::Config;
-use standfast::{Manifest, Stats, human_bytes, human_ns};
+use standfast::{Manifest, Stats};
 use standfast_admin::{choose, open_job, show};
+use standfast_admin::{human_bytes, human_ns};
 
 use crate::failure::Result;
 use crate::output::{FAINT, Output, TITLE};

@@ -22,7 +22,8 @@ use std::time::{Duration, Instant};
 use indicatif::ProgressBar;
 use serde_json::json;
 use standfast::config::{Config, Origin};
-use standfast::{Kind, Stats, human_bytes, human_ns};
+use standfast::{Kind, Stats};
+use standfast_admin::{human_bytes, human_ns};
 
 use crate::args::{DemoArgs, Global};
 use crate::bar;

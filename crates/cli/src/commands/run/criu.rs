@@ -13,14 +13,15 @@ use std::path::Path;
 use std::process::{Command, Output as Ran};
 
 use libc::pid_t;
-use standfast::config::Loaded;
+use standfast::config::{Loaded, RestartFrom};
 use standfast::{Kind, Version};
 use tempfile::TempDir;
 
 use super::plain::command;
-use super::{Cause, Way, adopt_orphans, images};
-use crate::args::{RestartFrom, RunArgs};
+use super::{Cause, Way, adopt_orphans, images, mark, told_anew};
+use crate::args::RunArgs;
 use crate::failure::{Failure, Result};
+use crate::output::Output;
 
 /// Among the images: what the standard streams were.
 const STREAMS: &str = "standfast-streams";
@@ -31,11 +32,12 @@ const LOG_LINES: usize = 5;
 pub(super) struct Criu<'a> {
     args: &'a RunArgs,
     loaded: Loaded,
+    output: &'a Output,
 }
 
 impl<'a> Criu<'a> {
     /// Finds out first whether CRIU can do it here.
-    pub(super) fn new(args: &'a RunArgs, loaded: Loaded) -> Result<Self> {
+    pub(super) fn new(args: &'a RunArgs, loaded: Loaded, output: &'a Output) -> Result<Self> {
         let checked = Command::new("criu").arg("check").output();
         let checked = checked.map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => Failure::new(
@@ -49,7 +51,7 @@ impl<'a> Criu<'a> {
         })?;
         if checked.status.success() {
             adopt_orphans()?;
-            return Ok(Self { args, loaded });
+            return Ok(Self { args, loaded, output });
         }
         let why = last_words(&checked);
         Err(Failure::new(Kind::Unsupported, format!("criu cannot work here: 'criu check' says {why}"))
@@ -60,11 +62,13 @@ impl<'a> Criu<'a> {
 impl Way for Criu<'_> {
     fn start(&mut self, from: RestartFrom) -> Result<(pid_t, Option<Version>)> {
         let dir = scratch()?;
-        let version = match from {
-            RestartFrom::Never => None,
-            RestartFrom::Auto => images::restore(&self.loaded, None, dir.path())?,
-            RestartFrom::Version(version) => {
-                images::restore(&self.loaded, Some(Version(version)), dir.path())?
+        let mut loaded = self.loaded.clone();
+        loaded.config.from = from;
+        let version = match images::restore(&loaded, &self.args.command, dir.path())? {
+            Ok(version) => version,
+            Err(anew) => {
+                told_anew(self.output, &anew);
+                None
             }
         };
         let Some(version) = version else {
@@ -85,6 +89,10 @@ impl Way for Criu<'_> {
         // The log differs every time and is of no use later.
         let _ = fs::remove_file(dir.path().join(LOG));
         images::store(&self.loaded, dir.path()).map(|_| ())
+    }
+
+    fn ended(&mut self, well: bool) -> Result<()> {
+        if well { mark(&self.loaded.config, true) } else { Ok(()) }
     }
 
     fn is_durable(&mut self) -> bool {

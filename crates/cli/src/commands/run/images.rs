@@ -6,11 +6,12 @@
 //! Invariants:
 //! - Names are plain: what is read back is written into the given directory and nowhere else.
 
+use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use standfast::config::{Capture, Loaded, Track};
+use standfast::config::{Capture, Choice, Loaded, Track};
 use standfast::{Job, Kind, Level, Version};
 
 use crate::failure::{Failure, Result};
@@ -21,7 +22,7 @@ const PREFIX: &str = "criu/";
 /// Opens the job for a checkpoint or a restart: its memory is that of files, and nobody writes to it.
 fn open(loaded: &Loaded) -> Result<Job> {
     let mut loaded = loaded.clone();
-    (loaded.config.track, loaded.config.capture) = (Track::Hash, Capture::Stop);
+    (loaded.config.track, loaded.config.capture) = (Track::Hash, Choice::Set(Capture::Stop));
     loaded.config.signal = None;
     Ok(Job::open_loaded(loaded)?)
 }
@@ -49,29 +50,34 @@ pub(super) fn store(loaded: &Loaded, dir: &Path) -> Result<Version> {
     Ok(version)
 }
 
-/// Writes the files of a checkpoint into a directory: the given one, or the newest that is whole.
-/// `None` if there is none at all.
+/// Writes the files of a checkpoint into a directory: the one that `loaded` asks for, or the newest
+/// that is whole. `None` if there is none at all; the error inside if the program begins anew.
 pub(super) fn restore(
     loaded: &Loaded,
-    version: Option<Version>,
+    command: &[OsString],
     dir: &Path,
-) -> Result<Option<Version>> {
+) -> Result<std::result::Result<Option<Version>, standfast::Error>> {
     let job = open(loaded)?;
-    if let Some(version) = version {
-        return write(&job, version, dir).map(|()| Some(version));
-    }
-    let checkpoints = job.list();
+    job.declare_program(command)?;
+    let checkpoints = match job.restartable() {
+        Err(anew) if anew.is_anew() => return Ok(Err(anew)),
+        checkpoints => checkpoints?,
+    };
     let mut last = None;
     for manifest in checkpoints {
         match write(&job, manifest.version, dir) {
-            Ok(()) => return Ok(Some(manifest.version)),
-            Err(failure @ Failure::Error { kind: Kind::Corrupt | Kind::Io, .. }) => {
+            Ok(()) => {
+                job.goes_on_from(manifest.version)?;
+                return Ok(Ok(Some(manifest.version)));
+            }
+            // Only damage that is proven makes a start go back.
+            Err(failure @ Failure::Error { kind: Kind::Corrupt, .. }) => {
                 last = Some(failure);
             }
             Err(failure) => return Err(failure),
         }
     }
-    last.map_or(Ok(None), Err)
+    last.map_or(Ok(Ok(None)), Err)
 }
 
 fn write(job: &Job, version: Version, dir: &Path) -> Result<()> {
@@ -83,7 +89,7 @@ fn write(job: &Job, version: Version, dir: &Path) -> Result<()> {
             continue;
         };
         let mut contents = vec![0; usize::try_from(bytes).expect("it was in memory once")];
-        job.recover(version, region, &mut contents)?;
+        job.read_region(version, region, &mut contents)?;
         let path = dir.join(name);
         let failed = |error| Failure::os("write", path.display(), error);
         let mut options = fs::OpenOptions::new();
@@ -105,63 +111,4 @@ fn is_plain(name: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn loaded(dir: &Path) -> Loaded {
-        let store = dir.join("store").to_string_lossy().into_owned();
-        Loaded::load(&[("store".into(), store), ("job".into(), "criu".into())]).unwrap()
-    }
-
-    fn fill(dir: &Path, pages: &[u8]) {
-        fs::create_dir_all(dir).unwrap();
-        fs::write(dir.join("pages-1.img"), pages).unwrap();
-        fs::write(dir.join("core-17.img"), b"registers").unwrap();
-        fs::write(dir.join("empty.img"), b"").unwrap();
-    }
-
-    #[test]
-    fn directories_come_back_and_equal_pages_are_stored_once() {
-        let place = tempfile::tempdir().unwrap();
-        let loaded = loaded(place.path());
-        let (one, two) = (place.path().join("one"), place.path().join("two"));
-        let mut pages: Vec<u8> =
-            (0..400_000u32).flat_map(|i| i.wrapping_mul(0x9e37).to_le_bytes()).collect();
-        fill(&one, &pages);
-        let first = store(&loaded, &one).unwrap();
-        pages[123_456] ^= 1;
-        fill(&one, &pages);
-        let second = store(&loaded, &one).unwrap();
-        assert_eq!((first, second), (Version(1), Version(2)));
-
-        fs::create_dir(&two).unwrap();
-        assert_eq!(restore(&loaded, None, &two).unwrap(), Some(second));
-        assert!(fs::read(two.join("pages-1.img")).unwrap() == pages);
-        assert_eq!(fs::read(two.join("core-17.img")).unwrap(), b"registers");
-        assert_eq!(fs::read(two.join("empty.img")).unwrap(), b"");
-        let job = open(&loaded).unwrap();
-        let stats = &job.list()[0].stats;
-        assert_eq!(stats.new_pages, 1, "one page has changed: {stats:?}");
-    }
-
-    #[test]
-    fn a_store_without_processes_is_told_apart() {
-        let place = tempfile::tempdir().unwrap();
-        let loaded = loaded(place.path());
-        assert!(restore(&loaded, None, place.path()).unwrap().is_none());
-        let job = Job::open_loaded(loaded.clone()).unwrap();
-        let _field = job.alloc::<f64>("field", 10).unwrap();
-        job.checkpoint(None).unwrap();
-        job.close().unwrap();
-        let failure = restore(&loaded, None, place.path()).unwrap_err();
-        assert!(failure.summary().1.contains("not taken by"), "{failure:?}");
-    }
-
-    #[test]
-    fn names_that_lead_elsewhere_are_not_written() {
-        for bad in ["", ".", "..", "a/b", "../x"] {
-            assert!(!is_plain(bad), "{bad}");
-        }
-        assert!(is_plain("core-1.img"));
-    }
-}
+mod tests;

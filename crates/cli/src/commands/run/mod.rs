@@ -25,10 +25,10 @@ use std::time::Duration;
 
 use libc::pid_t;
 use serde_json::json;
-use standfast::config::{Choice, Signal};
+use standfast::config::{Choice, Config, RestartFrom, Signal};
 use standfast::{Kind, Version};
 
-use crate::args::{Global, RestartFrom, RunArgs};
+use crate::args::{Global, RunArgs};
 use crate::failure::{Failure, Result};
 use crate::output::Output;
 use supervise::{End, Signals};
@@ -56,6 +56,15 @@ trait Way {
     /// Whether the checkpoint that was asked for last is durable.
     fn is_durable(&mut self) -> bool;
 
+    /// Marks the job as finished if the program has come to its end: `well`, with exit code 0 and by
+    /// itself.
+    fn ended(&mut self, well: bool) -> Result<()>;
+
+    /// Whether the program has started where it was told to.
+    fn has_started(&self) -> bool {
+        true
+    }
+
     /// Waits for what is still being written after the program's end.
     fn settle(&mut self) {}
 }
@@ -69,19 +78,24 @@ pub(crate) fn run(global: &Global, args: &RunArgs, output: &Output) -> Result<Ex
             "run --preload has its own capture: remove capture",
         ));
     }
+    let mut from = args.restart.unwrap_or(loaded.config.from);
     let signal = args.signal.or(loaded.config.signal).unwrap_or(Signal::USR1);
     let mut way: Box<dyn Way> = match (args.preload, args.criu) {
         (true, _) => Box::new(preload::Preload::new(args, loaded, signal, output)?),
-        (_, true) => Box::new(criu::Criu::new(args, loaded)?),
+        (_, true) => Box::new(criu::Criu::new(args, loaded, output)?),
         _ => Box::new(plain::Plain::new(args, loaded, signal)?),
     };
     let signals = Signals::block(signal.number());
-    let mut from = args.restart;
     for attempt in 0.. {
         let (pid, version) = way.start(from)?;
         told_start(output, attempt, version);
         let end = supervise::watch(&mut *way, pid, args, &signals, output)?;
         way.settle();
+        if let Err(failure) = way.ended(end.code == 0 && !end.wanted) {
+            let (kind, message) = failure.summary();
+            let text = format!("whether the job has finished was not noted: {message}");
+            remark(output, &text, "not_noted", json!({ "kind": kind, "message": message }));
+        }
         told_end(output, &end);
         if end.code == 0 || end.wanted || attempt >= args.retries {
             return Ok(ExitCode::from(end.code));
@@ -91,10 +105,9 @@ pub(crate) fn run(global: &Global, args: &RunArgs, output: &Output) -> Result<Ex
         if !signals.pause(pause) {
             return Ok(ExitCode::from(end.code));
         }
-        from = match from {
-            RestartFrom::Never => RestartFrom::Never,
-            _ => RestartFrom::Auto,
-        };
+        if way.has_started() {
+            from = RestartFrom::Auto;
+        }
     }
     unreachable!("retries are counted")
 }
@@ -126,6 +139,21 @@ fn told_start(output: &Output, attempt: u32, version: Option<Version>) {
     }
 }
 
+/// The program begins anew, although there are checkpoints.
+fn told_anew(output: &Output, why: &standfast::Error) {
+    remark(output, &why.to_string(), "anew", json!({ "message": why.to_string() }));
+}
+
+/// Marks the job as finished, or as one to go on with.
+fn mark(config: &Config, finished: bool) -> Result<()> {
+    match standfast_admin::open_job(config.clone()) {
+        Ok(job) => Ok(standfast::history::mark(config, &*job.store, finished).map(drop)?),
+        // A program that has opened no job has nothing to be marked.
+        Err(error) if error.kind() == Kind::Missing => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
 fn told_pause(output: &Output, pause: Duration, left: u32) {
     let seconds = pause.as_secs_f64();
     let text = format!("starts again in {seconds:.1} s; {left} of the new starts are left");
@@ -153,7 +181,9 @@ fn told_failure(output: &Output, failure: &crate::failure::Failure) {
 fn told_leaving(output: &Output, durable: bool) {
     let text = match durable {
         true => "the last checkpoint is durable: the program is ended",
-        false => "the time is over, and the last checkpoint is not durable: the program is ended",
+        false => {
+            "the grace period is over, and the last checkpoint is not durable: the program is ended"
+        }
     };
     remark(output, text, "leaving", json!({ "durable": durable }));
 }

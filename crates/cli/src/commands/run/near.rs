@@ -7,12 +7,11 @@
 //! the pages that they need not store again and the number that they have to go on from.
 
 use serde_json::json;
-use standfast::config::Config;
+use standfast::config::{Config, RestartFrom};
 use standfast::{Manifest, Version};
 use standfast_admin::drain::Near;
 
 use super::remark;
-use crate::args::RestartFrom;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
 
@@ -21,8 +20,15 @@ pub(super) fn bring(config: &Config, from: RestartFrom, output: &Output) -> Resu
     let Some(both) = Near::look(config)? else { return Ok(()) };
     let far = match both.there() {
         Ok(far) => far,
-        // A network that is down is no reason to begin anew, but to go on with what there is.
-        Err(error) if both.here.is_empty() => return Err(error.into()),
+        // What is newest nobody knows then: going on from what is here might be a step back.
+        Err(error) if both.here.is_empty() || from == RestartFrom::Auto => {
+            return Err(Failure::from(error).advise(match both.here.first() {
+                Some(own) => {
+                    format!("try again, or go on from what is here: --restart {}", own.version)
+                }
+                None => "try again".into(),
+            }));
+        }
         Err(error) => {
             let (kind, message) = Failure::from(error).summary();
             let text = format!("global storage was not asked: {message}");
@@ -49,7 +55,7 @@ fn wanted<'a>(from: RestartFrom, near: &[Manifest], far: &'a [Manifest]) -> Opti
             far.iter().find(is_it)
         }
         RestartFrom::Never if !near.is_empty() => None,
-        RestartFrom::Never | RestartFrom::Auto => {
+        RestartFrom::Never | RestartFrom::Auto | RestartFrom::Force => {
             let best = far.iter().max_by_key(|manifest| manifest.sequence)?;
             newest(near).is_none_or(|near| best.sequence > near).then_some(best)
         }

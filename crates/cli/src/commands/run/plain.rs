@@ -10,19 +10,19 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use libc::pid_t;
-use standfast::config::{Loaded, Signal};
-use standfast::{Ask, Kind, Version};
+use standfast::config::{Loaded, RestartFrom, Signal};
+use standfast::{Kind, RunRequest, Told, Version};
 use tempfile::TempDir;
 
-use super::{Cause, Way, durable, listens};
-use crate::args::{RestartFrom, RunArgs};
+use super::{Cause, Way, durable, listens, mark};
+use crate::args::RunArgs;
 use crate::failure::{Failure, Result};
 
 pub(super) struct Plain<'a> {
     args: &'a RunArgs,
     loaded: Loaded,
     signal: Signal,
-    ask: Ask,
+    ask: RunRequest,
     /// The file by which it is asked, in a directory that goes with this value.
     path: PathBuf,
     _dir: TempDir,
@@ -35,7 +35,7 @@ impl<'a> Plain<'a> {
         let failed = |error| Failure::os("make", "a temporary file", error);
         let dir = tempfile::Builder::new().prefix("standfast-run-").tempdir().map_err(failed)?;
         let path = dir.path().join("ask");
-        let ask = Ask::create(&path).map_err(failed)?;
+        let ask = RunRequest::create(&path).map_err(failed)?;
         Ok(Self { args, loaded, signal, ask, path, _dir: dir, signalled_ns: None })
     }
 
@@ -56,9 +56,9 @@ impl<'a> Plain<'a> {
 }
 
 impl Way for Plain<'_> {
-    fn start(&mut self, _: RestartFrom) -> Result<(pid_t, Option<Version>)> {
+    fn start(&mut self, from: RestartFrom) -> Result<(pid_t, Option<Version>)> {
         let failed = |error| Failure::os("write", self.path.display(), error);
-        self.ask.reset().map_err(failed)?;
+        self.ask.reset(from).map_err(failed)?;
         let mut command = command(self.args);
         let config = &self.loaded.config;
         command.env("STANDFAST_STORE", &config.store).env("STANDFAST_JOB", &config.job);
@@ -82,6 +82,19 @@ impl Way for Plain<'_> {
         }
         self.signalled_ns = None;
         self.ask.ask().map_err(|error| Failure::os("write", self.path.display(), error))
+    }
+
+    /// What the program has said counts, unless it has failed or was ended after that.
+    fn ended(&mut self, well: bool) -> Result<()> {
+        match (well, self.ask.told()) {
+            (true, None) if self.ask.is_heard() => mark(&self.loaded.config, true),
+            (false, Some(Told::Finished)) => mark(&self.loaded.config, false),
+            _ => Ok(()),
+        }
+    }
+
+    fn has_started(&self) -> bool {
+        self.ask.has_started()
     }
 
     fn is_durable(&mut self) -> bool {

@@ -6,13 +6,13 @@
 //! - What it goes on from is in the local store (`near`).
 
 use libc::pid_t;
-use standfast::config::{Loaded, Signal};
+use standfast::config::{Loaded, RestartFrom, Signal};
 use standfast::{Kind, Version};
 use standfast_launch::{Launch, resume};
 
 use super::plain::command;
-use super::{Cause, Way, adopt_orphans, durable, listens, near};
-use crate::args::{RestartFrom, RunArgs};
+use super::{Cause, Way, adopt_orphans, durable, listens, mark, near, told_anew};
+use crate::args::RunArgs;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
 
@@ -39,12 +39,14 @@ impl<'a> Preload<'a> {
 impl Way for Preload<'_> {
     fn start(&mut self, from: RestartFrom) -> Result<(pid_t, Option<Version>)> {
         near::bring(&self.launch.loaded.config, from, self.output)?;
-        let prepared = match from {
-            RestartFrom::Never => None,
-            RestartFrom::Auto => resume::prepare(&self.launch.loaded, None)?,
-            RestartFrom::Version(version) => {
-                resume::prepare(&self.launch.loaded, Some(Version(version)))?
+        let mut loaded = self.launch.loaded.clone();
+        loaded.config.from = from;
+        let prepared = match resume::prepare(&loaded, &self.args.command) {
+            Err(standfast_launch::Error::Job(error)) if error.is_anew() => {
+                told_anew(self.output, &error);
+                None
             }
+            prepared => prepared?,
         };
         let child = self.launch.spawn(command(self.args), prepared.as_ref())?;
         Ok((child.id() as pid_t, prepared.map(|prepared| prepared.version)))
@@ -66,6 +68,10 @@ impl Way for Preload<'_> {
 
     fn is_durable(&mut self) -> bool {
         durable::has_since(&self.launch.loaded.config, self.asked_ns)
+    }
+
+    fn ended(&mut self, well: bool) -> Result<()> {
+        if well { mark(&self.launch.loaded.config, true) } else { Ok(()) }
     }
 
     fn settle(&mut self) {

@@ -8,7 +8,8 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use serde_json::json;
-use standfast::{Kind, Version, human_bytes};
+use standfast::{Kind, Version};
+use standfast_admin::human_bytes;
 use standfast_admin::verify::{self, Checked, Finding, Mark, MarkState, Progress};
 use standfast_admin::{Inventory, OpenJob, name, open};
 
@@ -139,7 +140,7 @@ fn verdict(
         "verdict",
         json!({
             "ok": ok, "quick": args.quick, "checkpoints": checked.checkpoints,
-            "sound": checked.sound, "damaged": checked.damaged, "segments": checked.segments,
+            "intact": checked.intact, "damaged": checked.damaged, "segments": checked.segments,
             "bytes": checked.bytes, "seconds": seconds,
         }),
     )?;
@@ -157,15 +158,15 @@ fn verdict(
         counted(checked.segments, "segment")
     );
     if ok {
-        output.line(format_args!("{}  {facts}", output.paint(GOOD, "sound")))?;
+        output.line(format_args!("{}  {facts}", output.paint(GOOD, "intact")))?;
         return Ok(ExitCode::SUCCESS);
     }
     let kind = checked.verdict();
     let word = if kind == Kind::Corrupt { "damaged" } else { "unknown" };
     output.line(format_args!(
-        "{}  {facts}; sound: {}, not sound: {}",
+        "{}  {facts}; intact: {}, not intact: {}",
         output.paint(BAD, word),
-        or_none(&checked.sound),
+        or_none(&checked.intact),
         or_none(&checked.damaged)
     ))?;
     Ok(exit_code(kind))

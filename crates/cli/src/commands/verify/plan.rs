@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use serde_json::json;
 use standfast::ring::{self, GroupLoss, GroupPlan, Plan, Survey, Topology, Unusable};
-use standfast::{Kind, Manifest, human_bytes};
+use standfast::{Kind, Manifest};
+use standfast_admin::human_bytes;
 use standfast_admin::restart_plan::{self, Outlook, decodes};
 use standfast_admin::{Inventory, OpenJob, choose};
 

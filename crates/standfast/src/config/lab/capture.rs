@@ -1,7 +1,6 @@
-//! How changed pages are found, and memory for copies of them.
+//! How changed pages are found.
 
 use super::LabKey;
-use crate::config::size::ByteSize;
 use crate::config::text::{Words, word, word_of};
 
 /// How changed pages are found.
@@ -17,9 +16,6 @@ pub enum Track {
     Hash,
 }
 
-/// Least memory for the copies of a snapshot.
-const COW_POOL_MIN: u64 = 1 << 20;
-
 const TRACKS: Words<Track> = &[
     ("auto", Track::Auto),
     ("uffd", Track::Uffd),
@@ -34,20 +30,4 @@ pub(super) const TRACK: LabKey = LabKey {
     default: "auto",
     set: |config, text| word(&mut config.track, TRACKS, text),
     show: |config| word_of(config.track, TRACKS).into(),
-};
-
-pub(super) const COW_POOL: LabKey = LabKey {
-    name: "cow_pool",
-    values: "SIZE",
-    help: "Memory of each rank for the copies of capture = cow, from 1MiB; by memory",
-    default: "64MiB",
-    set: |config, text| {
-        let size: ByteSize = text.parse()?;
-        if size.0 < COW_POOL_MIN {
-            return Err(format!("{text:?} is less than 1MiB"));
-        }
-        config.cow_pool = size;
-        Ok(())
-    },
-    show: |config| config.cow_pool.to_string(),
 };

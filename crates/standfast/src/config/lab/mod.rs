@@ -11,13 +11,13 @@ mod drain;
 mod pages;
 mod reduce;
 mod ring;
-mod room;
+mod space;
 mod write;
 
 pub use capture::Track;
 pub use pages::{Mode, Strategy, Threshold};
 pub use ring::RingArithmetic;
-pub use room::WhenFull;
+pub use space::WhenFull;
 pub(in crate::config) use write::IOS;
 pub use write::Write;
 
@@ -32,14 +32,13 @@ pub type LabKey = Key<Config>;
 
 /// All of them, in the order in which they are shown.
 pub const LAB_KEYS: &[LabKey] = &[
-    room::NODE,
+    space::NODE,
     pages::PAGE,
     pages::HASH,
     pages::MODE,
     pages::STRATEGY,
     pages::THRESHOLD,
     capture::TRACK,
-    capture::COW_POOL,
     reduce::PIPELINE,
     reduce::FILTER,
     reduce::BLOCK,
@@ -53,7 +52,7 @@ pub const LAB_KEYS: &[LabKey] = &[
     reduce::THREADS,
     write::IO,
     write::IO_THREADS,
-    room::WHEN_FULL,
+    space::WHEN_FULL,
     drain::DRAIN_CODEC,
     drain::DRAIN_NICE,
     drain::DRAIN_IONICE,
@@ -63,7 +62,7 @@ pub const LAB_KEYS: &[LabKey] = &[
     ring::RING_ARITHMETIC,
     device::DEVICE_STAGING,
     device::DEVICE_CODEC,
-    room::RUN_REQUEST,
+    space::RUN_REQUEST,
 ];
 
 /// The values that experiments and tests have set, over what is chosen otherwise.

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::config::size::ByteSize;
+
 /// A value that the user has set, or what Standfast chooses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Choice<T> {
@@ -20,6 +22,18 @@ impl<T> Choice<T> {
             Choice::Auto => auto,
             Choice::Set(value) => value,
         }
+    }
+}
+
+impl<T> From<T> for Choice<T> {
+    fn from(value: T) -> Self {
+        Choice::Set(value)
+    }
+}
+
+impl From<u64> for Choice<ByteSize> {
+    fn from(bytes: u64) -> Self {
+        Choice::Set(ByteSize(bytes))
     }
 }
 

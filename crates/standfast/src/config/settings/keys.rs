@@ -37,6 +37,14 @@ pub const KEYS: &[SettingKey] = &[
         show: |settings| settings.place.job.clone(),
     },
     SettingKey {
+        name: "share",
+        values: "private, group, GROUP; from USER",
+        default: "private",
+        help: "Who else may read the store; with \", from USER\" files of that user are read too.",
+        set: |settings, text| assign(&mut settings.place.share, text),
+        show: |settings| settings.place.share.to_string(),
+    },
+    SettingKey {
         name: "keep",
         values: "all, or N, SIZE, every K",
         default: "8",
@@ -55,9 +63,9 @@ pub const KEYS: &[SettingKey] = &[
     },
     SettingKey {
         name: "capture",
-        values: "auto, cow, stop",
+        values: "auto, cow, staged, stop",
         default: "auto",
-        help: "How memory is captured: cow continues at once, stop after examining every page; auto is stop.",
+        help: "How memory is captured: cow continues at once, staged after copying changed pages, stop after examining every page; auto takes what costs the program least.",
         set: |settings, text| assign(&mut settings.writing.capture, text),
         show: |settings| settings.writing.capture.to_string(),
     },
@@ -65,7 +73,7 @@ pub const KEYS: &[SettingKey] = &[
         name: "memory",
         values: "auto, SIZE",
         default: "auto",
-        help: "Memory Standfast may use on each node, for all ranks together; auto is 64MiB for each rank, twice that with cow.",
+        help: "Memory Standfast may use on each node, for all ranks together; auto is a quarter of what is free, at least 64MiB for each rank.",
         set: |settings, text| assign(&mut settings.writing.memory, text),
         show: |settings| settings.writing.memory.to_string(),
     },
@@ -114,11 +122,11 @@ pub const KEYS: &[SettingKey] = &[
     },
     SettingKey {
         name: "restart",
-        values: "auto, eager, lazy",
+        values: "auto, eager, lazy; never, force, VERSION",
         default: "auto",
-        help: "Whether a restart loads everything first or loads pages on first use; auto is eager.",
-        set: |settings, text| assign(&mut settings.timing.restart, text),
-        show: |settings| settings.timing.restart.to_string(),
+        help: "Whether a restart loads everything first or pages on first use (auto is eager); from the beginning (never), a given checkpoint, or the newest in spite of everything (force).",
+        set: |settings, text| settings.timing.set_restart(text),
+        show: |settings| settings.timing.show_restart(),
     },
     SettingKey {
         name: "ring",
@@ -172,6 +180,14 @@ pub const KEYS: &[SettingKey] = &[
         set: |settings, text| optional(&mut settings.levels.global_rate, text),
         show: |settings| shown(&settings.levels.global_rate),
     },
+    SettingKey {
+        name: "global_key",
+        values: "off, FILE, !COMMAND",
+        default: "off",
+        help: "File holding the key that encrypts global storage, or a command that prints it.",
+        set: |settings, text| optional(&mut settings.levels.global_key, text),
+        show: |settings| shown(&settings.levels.global_key),
+    },
 ];
 
 /// The setting of this name.
@@ -193,30 +209,4 @@ fn shown<T: Display>(value: &Option<T>) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::Settings;
-
-    #[test]
-    fn defaults_are_as_the_table_says_and_can_be_read_again() {
-        assert!(KEYS.len() <= 18);
-        let default = Settings::default();
-        for key in KEYS {
-            assert_eq!((key.show)(&default), key.default, "{}", key.name);
-            let mut again = default.clone();
-            again.set(key.name, key.default).unwrap();
-            assert_eq!(again, default, "{}", key.name);
-        }
-    }
-
-    #[test]
-    fn a_table_of_words_is_serialized_and_read() {
-        let text = "keep = \"3, every 5\"\ncodec = \"small\"\nring = 2\ninterval = \"auto:12h\"";
-        let settings: Settings = toml::from_str(text).unwrap();
-        let again: Settings = toml::from_str(&toml::to_string(&settings).unwrap()).unwrap();
-        assert_eq!(again, settings);
-        assert_eq!((key("ring").unwrap().show)(&settings), "2");
-        let error = toml::from_str::<Settings>("codek = \"x\"").unwrap_err().to_string();
-        assert!(error.contains("did you mean \"codec\"?"), "{error}");
-    }
-}
+mod tests;

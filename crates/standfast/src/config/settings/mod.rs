@@ -1,4 +1,4 @@
-//! The public settings: 15 words, typed values, by topic.
+//! The public settings: 16 words, typed values, by topic.
 //!
 //! Data: text of a word -> [`KEYS`] -> [`Settings`] -> `resolve` -> the engine's own
 //! [`Config`](super::Config).
@@ -11,7 +11,9 @@ mod codec;
 mod keys;
 mod levels;
 mod point;
+mod restart_from;
 mod retention;
+mod share;
 mod writing;
 
 pub use choice::Choice;
@@ -19,9 +21,12 @@ pub use codec::Codec;
 pub use keys::{KEYS, key};
 pub use levels::{NodeLosses, Rate};
 pub use point::Pacing;
+pub use restart_from::RestartFrom;
 pub use retention::Retention;
+pub use share::Share;
 pub use writing::{AgentUse, Capture, GpuUse, Restart};
 
+use standfast_store::KeySource;
 use std::fmt;
 
 use serde::de::{Error as _, MapAccess, Visitor};
@@ -55,6 +60,8 @@ pub struct PlaceSettings {
     pub store: String,
     /// Name of the job.
     pub job: String,
+    /// Who else may read the store, and whose files are read.
+    pub share: Share,
     /// Checkpoints that stay in the store.
     pub keep: Retention,
 }
@@ -85,6 +92,8 @@ pub struct TimingSettings {
     pub signal: Option<Signal>,
     /// Whether a restart loads everything first.
     pub restart: Choice<Restart>,
+    /// Where it starts.
+    pub from: RestartFrom,
 }
 
 /// What checkpoints survive.
@@ -99,12 +108,14 @@ pub struct LevelSettings {
     pub global_keep: Retention,
     /// Upload limit of a node.
     pub global_rate: Option<Rate>,
+    /// Where the key comes from that encrypts it.
+    pub global_key: Option<KeySource>,
 }
 
 impl Default for PlaceSettings {
     fn default() -> Self {
         let keep = Retention { newest: Some(8), ..Retention::ALL };
-        Self { store: "standfast-store".into(), job: "job".into(), keep }
+        Self { store: "standfast-store".into(), job: "job".into(), share: Share::default(), keep }
     }
 }
 
@@ -122,7 +133,7 @@ impl Default for WritingSettings {
 
 impl Default for TimingSettings {
     fn default() -> Self {
-        Self { interval: Pacing::Off, signal: None, restart: Choice::Auto }
+        Self { interval: Pacing::Off, signal: None, restart: Choice::Auto, from: RestartFrom::Auto }
     }
 }
 
@@ -133,6 +144,7 @@ impl Default for LevelSettings {
             global: None,
             global_keep: Retention::ALL,
             global_rate: None,
+            global_key: None,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use crate::config::text::time;
 use crate::config::time::TimeSpan;
@@ -17,6 +18,12 @@ pub enum Pacing {
     Auto(Option<TimeSpan>),
     /// After so much time.
     Every(TimeSpan),
+}
+
+impl From<Duration> for Pacing {
+    fn from(time: Duration) -> Self {
+        Pacing::Every(TimeSpan(time))
+    }
 }
 
 impl FromStr for Pacing {

@@ -22,6 +22,13 @@ impl Retention {
     pub const ALL: Self = Self { newest: None, bytes: None, every: None };
 }
 
+impl From<u32> for Retention {
+    /// So many of the newest; 0 is refused when the job opens.
+    fn from(newest: u32) -> Self {
+        Self { newest: Some(newest), ..Self::ALL }
+    }
+}
+
 impl FromStr for Retention {
     type Err = String;
 

@@ -6,14 +6,17 @@ use std::str::FromStr;
 
 use crate::config::text::{Words, find, one_of, word_of};
 
-/// How memory is captured. `auto` is `stop`.
+/// How memory is captured. `auto` is what costs the program least. Where `Cow` cannot be, `Staged` is
+/// tried, then `Stop`, and the report says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Capture {
     /// The program continues when every page has been examined, and what changed is copied.
     Stop,
-    /// The program continues at once; a page it writes to before it was read is copied first. Where
-    /// userfaultfd is not permitted the program is stopped, and the report says so.
+    /// The program continues when what changed is copied, where memory has room for that.
+    Staged,
+    /// The program continues at once; a page it writes to before it was read is copied first. Needs
+    /// userfaultfd.
     Cow,
 }
 
@@ -53,7 +56,8 @@ pub enum AgentUse {
     In(PathBuf),
 }
 
-const CAPTURES: Words<Capture> = &[("cow", Capture::Cow), ("stop", Capture::Stop)];
+const CAPTURES: Words<Capture> =
+    &[("cow", Capture::Cow), ("staged", Capture::Staged), ("stop", Capture::Stop)];
 const RESTARTS: Words<Restart> = &[("eager", Restart::Eager), ("lazy", Restart::Lazy)];
 const GPU_USES: Words<GpuUse> = &[("auto", GpuUse::Auto), ("on", GpuUse::On), ("off", GpuUse::Off)];
 

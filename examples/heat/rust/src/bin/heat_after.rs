@@ -3,7 +3,7 @@
 
 use std::error::Error;
 
-use standfast::{Job, Kind};
+use standfast::Job;
 
 fn spread(plate: &mut [f64], n: usize) {
     for row in 1..n - 1 {
@@ -34,10 +34,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let plate = job.alloc::<f64>("plate", n * n)?;
     let saved_step = job.alloc::<u64>("step", 1)?;
     plate.write()[..n].fill(100.0);
-    match job.restart(None) {
-        Ok(_) => println!("goes on from step {}", saved_step.read()[0]),
-        Err(error) if error.kind() == Kind::Missing => {}
-        Err(error) => return Err(error.into()),
+    if job.restart()?.is_some() {
+        println!("goes on from step {}", saved_step.read()[0]);
     }
     let mut step = saved_step.read()[0];
 
@@ -51,6 +49,6 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     save(&plate.read(), output)?;
-    job.close()?;
+    job.finish()?;
     Ok(())
 }

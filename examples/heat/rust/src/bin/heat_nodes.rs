@@ -14,7 +14,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use standfast::config::Loaded;
-use standfast::{Job, Kind, Protected};
+use standfast::{Job, Protected};
 use standfast_comm::{Comm, Tag};
 use standfast_mpi::Library;
 
@@ -135,19 +135,17 @@ impl Strip<'_> {
         table: &Protected<f64>,
         step: &Protected<u64>,
     ) -> Result<()> {
-        match job.restart(None) {
-            Ok(restarted) => {
+        match job.restart()? {
+            Some(restarted) => {
                 self.say(format_args!("started {} {}", step.read()[0], restarted.version));
-                let passed_over = restarted.passed_over.iter();
-                passed_over
-                    .for_each(|(it, why)| self.say(format_args!("note   passed over {it}: {why}")));
+                let skipped = restarted.skipped.iter();
+                skipped.for_each(|(it, why)| self.say(format_args!("note   skipped {it}: {why}")));
                 restarted.notes.iter().for_each(|note| self.say(format_args!("note   {note}")));
             }
-            Err(error) if error.kind() == Kind::Missing => {
+            None => {
                 fill(&mut plate.write(), &mut table.write());
                 self.say(format_args!("started 0 0"));
             }
-            Err(error) => return Err(error.into()),
         }
         Ok(())
     }
@@ -225,6 +223,6 @@ fn solve(world: &dyn Comm, work: &Work<'_>) -> Result<()> {
     }
     strip.save(&plate.read(), output)?;
     strip.say(format_args!("finished {} {:.3}", steps - from, began.elapsed().as_secs_f64()));
-    job.close()?;
+    job.finish()?;
     Ok(())
 }

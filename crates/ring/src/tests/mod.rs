@@ -1,0 +1,4 @@
+//! Whole jobs in one process.
+
+pub(crate) mod job;
+mod waiting;
