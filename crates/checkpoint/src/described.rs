@@ -6,10 +6,10 @@
 //!
 //! Data: [`Described`] of a rank, [`Part`]s of all -> [`Described::place`] -> the image to be written.
 
-use std::collections::HashMap;
-use std::time::Instant;
+use std::collections::BTreeMap;
 
 use standfast_format::{Digest, Image, Rank, SegmentId, SegmentRef, Stats, Writes};
+use standfast_sys::Stopwatch;
 
 use crate::error::{Error, Result};
 use crate::inventory::Inventory;
@@ -49,12 +49,12 @@ impl Part {
     }
 
     /// Where streams lie.
-    pub fn moved(&self) -> HashMap<SegmentId, Moved> {
+    pub fn moved(&self) -> BTreeMap<SegmentId, Moved> {
         let whole = self
             .segments
             .iter()
             .map(|segment| (segment.id, Moved { segment: *segment, first_slot: 0 }));
-        let whole: HashMap<SegmentId, Moved> = whole.collect();
+        let whole: BTreeMap<SegmentId, Moved> = whole.collect();
         let placed = self.places.iter().filter_map(|place| {
             let segment = whole.get(&place.segment)?.segment;
             Some((place.stream, Moved { segment, first_slot: place.first_slot }))
@@ -76,7 +76,7 @@ pub struct Described {
     /// How its segments were written.
     pub writes: Writes,
     /// When it was begun.
-    pub started: Instant,
+    pub started: Stopwatch,
 }
 
 impl Described {
@@ -84,7 +84,7 @@ impl Described {
     /// Who has described the image itself knows that; from others it comes unchecked.
     pub fn place(
         &mut self,
-        moved: &HashMap<SegmentId, Moved>,
+        moved: &BTreeMap<SegmentId, Moved>,
         is_there: impl Fn(&SegmentRef) -> bool,
     ) -> Result<()> {
         let is_lost = |segment: &&SegmentRef| match self.streams.contains(&segment.id) {
@@ -105,7 +105,7 @@ pub fn unplaced(id: SegmentId) -> SegmentRef {
 }
 
 /// The segments that the checkpoints of a store need.
-pub fn known_segments(inventory: &Inventory) -> HashMap<SegmentId, SegmentRef> {
+pub fn known_segments(inventory: &Inventory) -> BTreeMap<SegmentId, SegmentRef> {
     let segments = inventory.checkpoints.iter().flat_map(|manifest| &manifest.segments);
     segments.map(|segment| (segment.id, *segment)).collect()
 }

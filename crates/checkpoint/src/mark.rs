@@ -11,7 +11,7 @@
 //!   So one that cannot be read counts, and one too many costs time only.
 //! - It names the attempt: another checkpoint of that version is not marked.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 use standfast_format::{AttemptId, Kind, Version, name};
 use standfast_store::{ObjectMeta, Result, Store};
@@ -43,7 +43,7 @@ pub fn clear(store: &dyn Store, version: Version, attempt: AttemptId) -> Result<
 }
 
 /// The attempts whose marks are among these objects.
-pub fn attempts(objects: &[ObjectMeta]) -> HashSet<AttemptId> {
+pub fn attempts(objects: &[ObjectMeta]) -> BTreeSet<AttemptId> {
     let marks = objects.iter().filter_map(|object| name::parse_mark(&object.name));
     marks.map(|(_, attempt)| attempt).collect()
 }

@@ -14,7 +14,7 @@
 //!   what it names, so then only checkpoints go, no segment and no image of unknown origin. The
 //!   same holds while a node has pledged an attempt that nobody has committed or given up yet.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 use standfast_format::name::{self, ManifestName};
 use standfast_format::{AttemptId, Kind, Manifest, SegmentId, Version};
@@ -32,7 +32,7 @@ pub struct Plan {
     /// Checkpoints that go, newest first.
     pub remove: Vec<Version>,
     /// The attempts of these.
-    pub going: HashSet<AttemptId>,
+    pub going: BTreeSet<AttemptId>,
     /// Manifests that go.
     pub manifests: Vec<ObjectMeta>,
     /// Images that go, with shards, records, pledges and marks of their checkpoints.
@@ -72,9 +72,9 @@ pub struct Keep {
     /// These versions in any case.
     pub versions: Vec<Version>,
     /// These go, by name, unless one is the newest. That is the only way for what is abandoned.
-    pub named: HashSet<AttemptId>,
+    pub named: BTreeSet<AttemptId>,
     /// Attempts that are marked as damaged, besides those whose marks are in the listing.
-    pub marked: HashSet<AttemptId>,
+    pub marked: BTreeSet<AttemptId>,
     /// Marked checkpoints go first, as long as one without a mark is there.
     pub drop_marked: bool,
     /// Of so many, counted over all checkpoints of the job, one in any case; 0: none.
@@ -89,7 +89,7 @@ pub struct Keep {
 
 impl Keep {
     /// Which of some checkpoints stay, newest first.
-    fn held(&self, checkpoints: &[Manifest], listed: &HashSet<AttemptId>) -> Vec<bool> {
+    fn held(&self, checkpoints: &[Manifest], listed: &BTreeSet<AttemptId>) -> Vec<bool> {
         let is_marked = |manifest: &Manifest| {
             self.marked.contains(&manifest.attempt) || listed.contains(&manifest.attempt)
         };
@@ -98,7 +98,7 @@ impl Keep {
             |manifest: &Manifest| newest.is_some_and(|newest| newest.abandons(manifest.sequence));
         // Where nothing else is left, marked ones are what somebody may still want to rescue.
         let none_intact = checkpoints.iter().filter(|own| !is_abandoned(own)).all(is_marked);
-        let (mut intact, mut versions) = (0, HashSet::new());
+        let (mut intact, mut versions) = (0, BTreeSet::new());
         let stays = |manifest: &Manifest| {
             let is_newest = newest.is_some_and(|newest| newest.attempt == manifest.attempt);
             if self.named.contains(&manifest.attempt) && !is_newest {
@@ -125,7 +125,7 @@ impl Keep {
 /// The newest checkpoint that is not marked and whose files are all there, by a listing; `None` if
 /// none is.
 pub fn newest_whole(inventory: &Inventory, objects: &[ObjectMeta]) -> Option<Version> {
-    let there: HashMap<&str, u64> =
+    let there: BTreeMap<&str, u64> =
         objects.iter().map(|object| (object.name.as_str(), object.bytes)).collect();
     let is_there = |name: String, bytes: u64| there.get(name.as_str()) == Some(&bytes);
     let marked = mark::attempts(objects);
@@ -144,7 +144,7 @@ pub fn newest_whole(inventory: &Inventory, objects: &[ObjectMeta]) -> Option<Ver
 
 /// Checkpoints that would go but are needed by somebody now: a drain that is carrying them.
 pub fn kept_by_others(store: &dyn Store, inventory: &Inventory, keep: &Keep) -> Vec<Version> {
-    let held = keep.held(&inventory.checkpoints, &HashSet::new());
+    let held = keep.held(&inventory.checkpoints, &BTreeSet::new());
     let candidates = inventory.checkpoints.iter().zip(held);
     let candidates = candidates.filter(|(_, stays)| !stays).map(|(manifest, _)| manifest.version);
     // Who comes a moment later finds it gone and takes another. Where nobody can be asked it stays.
@@ -167,8 +167,8 @@ pub fn plan(inventory: &Inventory, objects: &[ObjectMeta], keep: &Keep) -> Plan 
         unreadable: unreadable.iter().map(|damaged| damaged.object.clone()).collect(),
         ..Plan::default()
     };
-    let mut attempts: HashSet<AttemptId> = HashSet::new();
-    let mut segments: HashSet<SegmentId> = HashSet::new();
+    let mut attempts: BTreeSet<AttemptId> = BTreeSet::new();
+    let mut segments: BTreeSet<SegmentId> = BTreeSet::new();
     let held = keep.held(&inventory.checkpoints, &mark::attempts(objects));
     for (manifest, stays) in inventory.checkpoints.iter().zip(held) {
         if stays {
@@ -219,8 +219,8 @@ pub fn plan(inventory: &Inventory, objects: &[ObjectMeta], keep: &Keep) -> Plan 
 fn manifest_names<'o>(
     inventory: &Inventory,
     objects: &'o [ObjectMeta],
-) -> HashMap<&'o str, AttemptId> {
-    let listed: HashMap<&str, ManifestName> = objects
+) -> BTreeMap<&'o str, AttemptId> {
+    let listed: BTreeMap<&str, ManifestName> = objects
         .iter()
         .filter_map(|object| Some((object.name.as_str(), name::parse_manifest(&object.name)?)))
         .collect();

@@ -1,15 +1,15 @@
 //! What a commit does to a store: write images and manifests, prune what is beyond `keep`, take
 //! files back.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Instant;
 
 use standfast_format::{
     Abandoned, AttemptId, HashKind, ImageRef, JobId, Kind, Level, Manifest, Node, Rank, SegmentId,
     SegmentRef, Stats, Version, Writes, name,
 };
 use standfast_store::{Lock, Store};
+use standfast_sys::Stopwatch;
 
 use crate::described::Described;
 use crate::error::{Error, Result};
@@ -92,12 +92,12 @@ impl Publisher {
         let (bytes, digest) = image.encode();
         stats.image_bytes = bytes.len() as u64;
         stats.rank_bytes_max = stats.segment_bytes + stats.image_bytes;
-        let putting = Instant::now();
+        let putting = Stopwatch::start();
         self.store.put(&name::image(order.version, order.attempt, rank), &bytes)?;
-        let put_ns = elapsed_ns(putting);
+        let put_ns = putting.ns();
         writes.pieces.add(stats.image_bytes, put_ns);
         writes.writes.add(stats.image_bytes, put_ns);
-        stats.total_ns = elapsed_ns(started);
+        stats.total_ns = started.ns();
         let file = ImageRef { rank, file_bytes: stats.image_bytes, digest };
         Ok(Entry { image: file, segments: image.segments, stats, writes, node: self.node.clone() })
     }
@@ -143,7 +143,7 @@ impl Publisher {
 
     /// The manifest over the entries of all ranks.
     fn join(&self, order: Order, ranks: u32, entries: Vec<Entry>) -> Manifest {
-        let mut seen = HashSet::new();
+        let mut seen = BTreeSet::new();
         let segments = entries.iter().flat_map(|entry| &entry.segments);
         let segments = segments.filter(|segment| seen.insert(segment.id)).copied().collect();
         let stats = entries.iter().fold(Stats::default(), |all, entry| all.join(entry.stats));
@@ -230,7 +230,7 @@ fn look_again(store: &dyn Store, inventory: &mut Inventory) {
 /// The nodes of entries that are in the order of ranks, in the order of their first ranks.
 fn nodes(entries: &[Entry]) -> Vec<Node> {
     let mut nodes: Vec<Node> = Vec::new();
-    let mut places: HashMap<&str, usize> = HashMap::new();
+    let mut places: BTreeMap<&str, usize> = BTreeMap::new();
     for entry in entries {
         let at = *places.entry(&entry.node).or_insert_with(|| {
             nodes.push(Node { name: entry.node.clone(), ranks: Vec::new() });
@@ -239,10 +239,6 @@ fn nodes(entries: &[Entry]) -> Vec<Node> {
         nodes[at].ranks.push(entry.image.rank);
     }
     nodes
-}
-
-fn elapsed_ns(since: Instant) -> u64 {
-    u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Removes the checkpoints beyond `keep`, and what only they or a replaced one needed. Returns

@@ -6,7 +6,7 @@
 //! do it. What an image refers to by hash and owner stays as it is: a page that lies in a segment of many
 //! ranks is still the page of the rank that stored it.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use standfast_format::{RegionImage, Run, SegmentId, SegmentRef};
 
@@ -25,13 +25,13 @@ pub struct Moved {
 pub fn relocate(
     table: &mut Vec<SegmentRef>,
     regions: &mut [RegionImage],
-    moved: &HashMap<SegmentId, Moved>,
+    moved: &BTreeMap<SegmentId, Moved>,
 ) -> Result<()> {
     if !table.iter().any(|segment| moved.contains_key(&segment.id)) {
         return Ok(());
     }
     let mut segments: Vec<SegmentRef> = Vec::new();
-    let mut places: HashMap<SegmentId, u32> = HashMap::new();
+    let mut places: BTreeMap<SegmentId, u32> = BTreeMap::new();
     // By place in the old table: place in the new one, and what to add to slots.
     let mut moves: Vec<(u32, u32)> = Vec::with_capacity(table.len());
     for segment in &*table {

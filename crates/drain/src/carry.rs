@@ -18,7 +18,7 @@
 //! - A manifest is written after a fresh listing has shown every segment it names, under a lock that
 //!   keeps prunes out. A prune that came between is noticed, and what it took is brought again.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use standfast_format::{
@@ -228,7 +228,7 @@ impl<'a> Drain<'a> {
     }
 
     /// The ranks whose images are here. All of them, unless nodes have stores of their own.
-    fn own_ranks(&self, manifest: &Manifest) -> Result<HashSet<Rank>> {
+    fn own_ranks(&self, manifest: &Manifest) -> Result<BTreeSet<Rank>> {
         let images = self.from.list(name::IMAGES)?.into_iter();
         let images = images.filter_map(|object| name::parse_image(&object.name));
         let own = images.filter(|(_, attempt, _)| *attempt == manifest.attempt);
@@ -262,7 +262,7 @@ impl<'a> Drain<'a> {
     }
 
     /// Lays this node's images out for whoever will commit.
-    fn put_parts(&self, manifest: &Manifest, own: &HashSet<Rank>, flow: &Flow<'_>) -> Result<()> {
+    fn put_parts(&self, manifest: &Manifest, own: &BTreeSet<Rank>, flow: &Flow<'_>) -> Result<()> {
         for image in manifest.images.iter().filter(|image| own.contains(&image.rank)) {
             flow.pass()?;
             let (version, attempt) = (manifest.version, manifest.attempt);
@@ -275,7 +275,7 @@ impl<'a> Drain<'a> {
     }
 
     /// The images of all ranks, own ones and those that other nodes have laid out.
-    fn images(&self, manifest: &Manifest, own: &HashSet<Rank>) -> Result<Vec<Option<Image>>> {
+    fn images(&self, manifest: &Manifest, own: &BTreeSet<Rank>) -> Result<Vec<Option<Image>>> {
         let (version, attempt) = (manifest.version, manifest.attempt);
         let read = |image: &ImageRef| {
             let (store, object) = match own.contains(&image.rank) {
@@ -298,7 +298,7 @@ impl<'a> Drain<'a> {
         &self,
         manifest: &Manifest,
         found: impl Iterator<Item = Image>,
-        known: &HashMap<SegmentId, SegmentRef>,
+        known: &BTreeMap<SegmentId, SegmentRef>,
         flow: &Flow<'_>,
     ) -> Result<()> {
         let there = |segments: &[SegmentRef]| -> Vec<SegmentRef> {
@@ -329,7 +329,7 @@ impl<'a> Drain<'a> {
     }
 
     /// The segments in the target, with their lengths.
-    fn segments_there(&self) -> Result<HashMap<SegmentId, u64>> {
+    fn segments_there(&self) -> Result<BTreeMap<SegmentId, u64>> {
         let objects = self.to.list(name::SEGMENTS)?.into_iter();
         Ok(objects
             .filter_map(|object| Some((name::parse_segment(&object.name)?, object.bytes)))
@@ -386,10 +386,10 @@ impl<'a> Drain<'a> {
 
     /// Attempts of which other nodes have laid out images: the same ones should go next, or nodes
     /// that each take their newest might never meet.
-    pub(crate) fn begun_by_others(&self, own: &[Manifest]) -> Result<HashSet<Version>> {
+    pub(crate) fn begun_by_others(&self, own: &[Manifest]) -> Result<BTreeSet<Version>> {
         let parts = self.to.list(name::PARTS)?.into_iter();
         let parts = parts.filter_map(|object| name::parse_part(&object.name));
-        let attempts: HashSet<_> = parts.map(|(_, attempt, _)| attempt).collect();
+        let attempts: BTreeSet<_> = parts.map(|(_, attempt, _)| attempt).collect();
         let begun = own.iter().filter(|manifest| attempts.contains(&manifest.attempt));
         Ok(begun.map(|manifest| manifest.version).collect())
     }
@@ -405,7 +405,7 @@ fn known_inventory(store: &dyn Store) -> std::result::Result<Inventory, Unreadab
 }
 
 /// Segments as the checkpoints of a store name them.
-fn known(checkpoints: &[Manifest]) -> HashMap<SegmentId, SegmentRef> {
+fn known(checkpoints: &[Manifest]) -> BTreeMap<SegmentId, SegmentRef> {
     let all = checkpoints.iter().flat_map(|manifest| &manifest.segments);
     all.map(|segment| (segment.id, *segment)).collect()
 }

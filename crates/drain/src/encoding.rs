@@ -16,7 +16,8 @@ pub struct Encoding {
     pub codec: CodecChoice,
     /// Filter before the codec.
     pub filter: FilterChoice,
-    /// Threads that read, verify and compress.
+    /// Threads that read, verify and compress beside the one that sends; 0: the caller's does all of
+    /// it in turn.
     pub threads: usize,
 }
 
@@ -31,7 +32,7 @@ pub(crate) struct Codecs {
 impl Codecs {
     pub(crate) fn new(encoding: Encoding) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let adaptive = || Arc::new(Adaptive::new(encoding.threads, cores, false));
+        let adaptive = || Arc::new(Adaptive::new(encoding.threads, cores, encoding.threads == 0));
         let adaptive = (encoding.codec == CodecChoice::Auto).then(adaptive);
         Self { encoding, adaptive, untold: Mutex::default() }
     }

@@ -3,7 +3,7 @@
 //! Only what the checkpoints that go have named is removed: files that no manifest names may be
 //! another node's, on their way.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 use standfast_checkpoint::prune::{self, Keep};
 use standfast_format::{AttemptId, Kind, Manifest, name};
@@ -65,8 +65,8 @@ pub(crate) fn apply(store: &dyn Store, retention: Retention) -> Result<()> {
 }
 
 /// Everything that some checkpoints name.
-fn named_by(inventory: &Inventory, wanted: impl Fn(&AttemptId) -> bool) -> HashSet<String> {
-    let mut named = HashSet::new();
+fn named_by(inventory: &Inventory, wanted: impl Fn(&AttemptId) -> bool) -> BTreeSet<String> {
+    let mut named = BTreeSet::new();
     for manifest in inventory.checkpoints.iter().filter(|manifest| wanted(&manifest.attempt)) {
         let (version, attempt) = (manifest.version, manifest.attempt);
         named.insert(name::manifest(version, manifest.level));

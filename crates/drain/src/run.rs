@@ -3,7 +3,7 @@
 //! Data: [`Policy`] over both inventories -> the next checkpoint -> [`Drain::carry`], again and again.
 //! What fails is told, and tried again with growing pauses where that can help.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use standfast_format::{AttemptId, Kind, Manifest, Version};
@@ -87,9 +87,9 @@ pub enum Event<'a> {
 #[derive(Default)]
 struct Aside {
     /// They cannot be carried at all.
-    passed: HashSet<AttemptId>,
+    passed: BTreeSet<AttemptId>,
     /// This node's part is there, and those of others are not: by sequence, and when to look again.
-    parted: HashMap<AttemptId, (u64, Instant)>,
+    parted: BTreeMap<AttemptId, (u64, Instant)>,
     /// Revision of the history that the target has.
     history: u64,
 }

@@ -10,7 +10,8 @@
 //! ranks write, nothing is read, but what is ready is sent. The ring is bounded ([`RING_BLOCKS`]):
 //! when it is full, compressing waits.
 
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Instant;
 
 use standfast_format::{
@@ -20,6 +21,7 @@ use standfast_format::{
 use standfast_reduce::{BlockEncoder, Encoded};
 use standfast_restart::{WholeBlock, each_block};
 use standfast_store::{ObjectWriter, Store};
+use standfast_sys::help;
 use standfast_write::SegmentReader;
 
 use crate::encoding::Codecs;
@@ -49,28 +51,62 @@ pub(crate) fn carry(
     let mut head = vec![0; SEGMENT_HEADER_BYTES];
     from.read_at(0, &mut head)?;
     writer.append(&head)?;
-    let blocks = vec![None; from.index().blocks.len()];
-    let (ring, ready) = sync_channel(RING_BLOCKS);
-    let (filled, sent) = std::thread::scope(|scope| {
-        let sending = Sending { writer, blocks };
-        let sender = scope.spawn(move || sending.run(ready, codecs, flow));
-        let filled = fill(from, header, codecs, flow, &ring);
-        drop(ring);
-        (filled, sender.join().expect("the sender does not panic"))
-    });
-    // A ring that nobody empties any more is not what went wrong.
-    let sending = sent?;
-    filled?;
+    let sending = Sending { writer, blocks: vec![None; from.index().blocks.len()] };
+    let sending = match codecs.threads() {
+        0 => in_turn(from, header, sending, codecs, flow)?,
+        _ => beside(from, header, sending, codecs, flow)?,
+    };
     sending.seal(from.index(), wanted)
 }
 
-/// Reads, verifies and compresses everything, and puts it into the ring.
+/// The caller's thread does everything, a block at a time.
+fn in_turn(
+    from: &SegmentReader,
+    header: &StoreHeader,
+    sending: Sending,
+    codecs: &Codecs,
+    flow: &Flow<'_>,
+) -> Result<Sending> {
+    let sending = Mutex::new(sending);
+    let whole = "one thread has it";
+    fill(from, header, codecs, flow, |ready| {
+        sending.lock().expect(whole).send(ready, codecs, flow)
+    })?;
+    Ok(sending.into_inner().expect(whole))
+}
+
+/// A thread sends while others fill the ring. Where no thread can be started, it goes in turn.
+fn beside(
+    from: &SegmentReader,
+    header: &StoreHeader,
+    sending: Sending,
+    codecs: &Codecs,
+    flow: &Flow<'_>,
+) -> Result<Sending> {
+    let (ring, ready) = sync_channel(RING_BLOCKS);
+    let sending = Mutex::new(Some(sending));
+    let take = || sending.lock().expect("nobody panics with it").take().expect("taken once");
+    std::thread::scope(|scope| {
+        let Some(sender) = help(scope, || take().run(ready, codecs, flow)) else {
+            return in_turn(from, header, take(), codecs, flow);
+        };
+        // Where the ring is closed, the sender has failed, and tells why.
+        let put = |ready| ring.send(ready).map_err(|_| Error::Stopped);
+        let filled = fill(from, header, codecs, flow, put);
+        drop(ring);
+        // A ring that nobody empties any more is not what went wrong.
+        let sending = sender.join().expect("the sender does not panic")?;
+        filled.map(|()| sending)
+    })
+}
+
+/// Reads, verifies and compresses everything, and passes it on.
 fn fill(
     from: &SegmentReader,
     header: &StoreHeader,
     codecs: &Codecs,
     flow: &Flow<'_>,
-    ring: &SyncSender<Ready>,
+    put: impl Fn(Ready) -> Result<()> + Sync,
 ) -> Result<()> {
     each_block(
         from,
@@ -83,9 +119,7 @@ fn fill(
             let smaller = smaller(encoder, &block, record);
             flow.read(u64::from(record.stored_bytes));
             let record = Block { codec: smaller.codec, filter: smaller.filter, ..record };
-            let ready = Ready { number: block.number, record, bytes: smaller.bytes.to_vec() };
-            // The sender has failed, and tells why.
-            ring.send(ready).map_err(|_| Error::Stopped)
+            put(Ready { number: block.number, record, bytes: smaller.bytes.to_vec() })
         },
     )
 }
@@ -111,17 +145,21 @@ struct Sending {
 impl Sending {
     /// Sends what the ring offers, until nobody fills it any more.
     fn run(mut self, ready: Receiver<Ready>, codecs: &Codecs, flow: &Flow<'_>) -> Result<Self> {
-        for Ready { number, record, bytes } in ready {
-            flow.pass()?;
-            let began = Instant::now();
-            let offset = self.writer.written();
-            self.writer.append(&bytes)?;
-            let stored_bytes = bytes.len() as u32;
-            self.blocks[number as usize] = Some(Block { offset, stored_bytes, ..record });
-            flow.sent(bytes.len() as u64)?;
-            codecs.sent(bytes.len() as u64, began.elapsed());
-        }
+        ready.into_iter().try_for_each(|block| self.send(block, codecs, flow))?;
         Ok(self)
+    }
+
+    fn send(&mut self, ready: Ready, codecs: &Codecs, flow: &Flow<'_>) -> Result<()> {
+        let Ready { number, record, bytes } = ready;
+        flow.pass()?;
+        let began = Instant::now();
+        let offset = self.writer.written();
+        self.writer.append(&bytes)?;
+        let stored_bytes = bytes.len() as u32;
+        self.blocks[number as usize] = Some(Block { offset, stored_bytes, ..record });
+        flow.sent(bytes.len() as u64)?;
+        codecs.sent(bytes.len() as u64, began.elapsed());
+        Ok(())
     }
 
     fn seal(mut self, index: &SegmentIndex, wanted: &SegmentRef) -> Result<SegmentRef> {

@@ -1,6 +1,6 @@
 //! Which stores have what a checkpoint names, and who reads it for whom.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use standfast_checkpoint::{decode_image, read_image};
 use standfast_comm::{Collective, Failure, Fault, Step};
@@ -14,8 +14,8 @@ use crate::stores::StoreGroups;
 /// Which stores have what a checkpoint names.
 pub(crate) struct Holders<'a> {
     stores: &'a StoreGroups,
-    segments: HashMap<SegmentId, Vec<usize>>,
-    images: HashMap<Rank, Vec<usize>>,
+    segments: BTreeMap<SegmentId, Vec<usize>>,
+    images: BTreeMap<Rank, Vec<usize>>,
 }
 
 impl StoreGroups {
@@ -29,7 +29,7 @@ impl StoreGroups {
         look: bool,
     ) -> Phase<Holders<'_>> {
         let mut holders =
-            Holders { stores: self, segments: HashMap::new(), images: HashMap::new() };
+            Holders { stores: self, segments: BTreeMap::new(), images: BTreeMap::new() };
         if self.are_one() && !look {
             return Ok(holders);
         }
@@ -141,7 +141,7 @@ type SentImage = Option<std::result::Result<Vec<u8>, Failure>>;
 
 /// The segments and images of a checkpoint that a store has.
 fn held_of(store: &dyn Store, manifest: &Manifest) -> Result<(Vec<SegmentId>, Vec<Rank>)> {
-    let wanted: HashMap<SegmentId, u64> =
+    let wanted: BTreeMap<SegmentId, u64> =
         manifest.segments.iter().map(|segment| (segment.id, segment.file_bytes)).collect();
     let segments = store.list(name::SEGMENTS)?.into_iter();
     let segments =
@@ -165,8 +165,8 @@ mod tests {
     fn a_segment_is_read_by_its_writer_or_by_who_has_it() {
         let stores = StoreGroups::new(2, &["a", "a", "b", "c"]);
         let id = |byte| SegmentId([byte; 16]);
-        let segments = HashMap::from([(id(1), vec![0]), (id(2), vec![1, 2]), (id(3), vec![2])]);
-        let holders = Holders { stores: &stores, segments, images: HashMap::new() };
+        let segments = BTreeMap::from([(id(1), vec![0]), (id(2), vec![1, 2]), (id(3), vec![2])]);
+        let holders = Holders { stores: &stores, segments, images: BTreeMap::new() };
         let reader = |byte, rank, is_shared| {
             let index = standfast_format::Digest([0; 32]);
             let reference =

@@ -12,7 +12,7 @@
 //! A plan that fails because something near is damaged is tried again when the ring has rebuilt that;
 //! otherwise it gives way to another in which everything comes from global storage.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::sync::atomic::AtomicU64;
 
 use standfast_checkpoint::read_image;
@@ -182,7 +182,7 @@ impl Restart<'_> {
         // What few ranks want each reads itself. What another one wrote and cannot be opened here
         // may still be read by its writer; for all else it makes no difference, and on an object
         // store every look is a request.
-        let missing: HashSet<SegmentId> = image
+        let missing: BTreeSet<SegmentId> = image
             .iter()
             .flat_map(|image| &image.segments)
             .filter(|segment| segment.rank != rank && (segment.rank.0 as usize) < size)

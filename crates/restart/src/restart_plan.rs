@@ -13,7 +13,7 @@
 //! Invariants:
 //! - All ranks make the same plan: they have been told the same.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 use standfast_checkpoint::Inventory;
 use standfast_format::{Image, Level, Manifest, Rank, SegmentId, SegmentRef};
@@ -67,8 +67,8 @@ pub fn split_line(all: Vec<Candidate>) -> (Vec<Candidate>, Vec<Candidate>) {
 /// What the stores of the nodes hold of a checkpoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StoredParts {
-    pub(crate) segments: HashSet<SegmentId>,
-    pub(crate) images: HashSet<Rank>,
+    pub(crate) segments: BTreeSet<SegmentId>,
+    pub(crate) images: BTreeSet<Rank>,
 }
 
 impl StoredParts {
@@ -87,9 +87,9 @@ pub(crate) struct RestartPlan {
     /// By rank: the farthest level that a part of it comes from.
     pub(crate) levels: Vec<Level>,
     /// How segments are referred to where they are read.
-    references: HashMap<SegmentId, SegmentRef>,
-    away: HashSet<SegmentId>,
-    images_away: HashSet<Rank>,
+    references: BTreeMap<SegmentId, SegmentRef>,
+    away: BTreeSet<SegmentId>,
+    images_away: BTreeSet<Rank>,
 }
 
 impl RestartPlan {

@@ -14,7 +14,6 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Instant;
 
 use standfast_checkpoint::publishing::{
     Aftermath, Files, Happened, Role, Steps, Talk, Verdict, drive,
@@ -27,6 +26,7 @@ use standfast_format::{
     AttemptId, HashKind, Image, Kind, Pledge, PledgedPart, PledgedStream, name,
 };
 use standfast_store::{Store, prove_absent};
+use standfast_sys::Stopwatch;
 
 use crate::checkpoint::ranks::Ranks;
 use crate::error::{Cause, Error, Phase, Result, Stop};
@@ -122,7 +122,7 @@ impl Steps for RedeemSteps<'_> {
             let decoded = Image::decode(&part.image);
             let (image, _) = decoded.map_err(|source| Unreadable::Object { object, source })?;
             let PledgedPart { streams, stats, writes, .. } = part;
-            let started = Instant::now();
+            let started = Stopwatch::start();
             let mut described = Described { image, streams, stats, writes, started };
             described.place(&moved, |segment| known.get(&segment.id) == Some(segment))?;
             self.ranks.entries.push(self.publisher.write_image(order, described)?);

@@ -50,7 +50,7 @@ pub mod simulation {
         SOURCE.with_borrow(Option::is_some)
     }
 
-    pub(super) fn ask<T>(question: impl FnOnce(&mut dyn Source) -> T) -> Option<T> {
+    pub(crate) fn ask<T>(question: impl FnOnce(&mut dyn Source) -> T) -> Option<T> {
         SOURCE.with_borrow_mut(|source| source.as_mut().map(|source| question(&mut **source)))
     }
 }

@@ -15,7 +15,7 @@
 //! - Where the agent is lost nobody knows all aliases; then every rank forgets what it remembers,
 //!   and reads it back from the store.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use standfast_agent::{HandOver, Link};
@@ -25,7 +25,6 @@ use standfast_format::{AttemptId, SegmentId};
 use crate::attempt::Unfinished;
 use crate::error::{Error, Result};
 use crate::remembered::Remembered;
-use crate::stored::elapsed_ns;
 
 /// The agent's part of what capturing remembers.
 #[derive(Default)]
@@ -36,13 +35,13 @@ pub(crate) struct AgentState {
     /// Whether those are all ranks of the job: then the agent commits.
     is_whole: bool,
     /// Streams of earlier checkpoints: segment and first slot.
-    pub(crate) aliases: HashMap<SegmentId, (SegmentId, u32)>,
+    pub(crate) aliases: BTreeMap<SegmentId, (SegmentId, u32)>,
 }
 
 impl AgentState {
     /// The streams in these segments, and the segments.
     pub(crate) fn with_streams(&self, segments: &[SegmentId]) -> Vec<SegmentId> {
-        let gone: HashSet<&SegmentId> = segments.iter().collect();
+        let gone: BTreeSet<&SegmentId> = segments.iter().collect();
         let streams = self.aliases.iter().filter(|(_, (segment, _))| gone.contains(segment));
         let streams = streams.map(|(stream, _)| *stream);
         segments.iter().copied().chain(streams).collect()
@@ -128,7 +127,7 @@ impl Remembered {
             image: described.image.encode().0,
             streams: described.streams.clone(),
             stats: described.stats,
-            elapsed_ns: elapsed_ns(described.started),
+            elapsed_ns: described.started.ns(),
         });
         // Nothing is left to be sealed here.
         pages.seal()?;

@@ -15,7 +15,6 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Instant;
 
 use crossbeam_channel::Sender;
 use standfast_agent::Link;
@@ -24,13 +23,14 @@ use standfast_checkpoint::{Described, Order, Part, StreamPlace};
 use standfast_comm::{Collective, Fault};
 use standfast_format::{Level, SegmentId, SegmentRef};
 use standfast_reduce::PageTable;
+use standfast_sys::Stopwatch;
 
 use crate::device::DevicePages;
 use crate::error::{Error, Result, Stop};
 use crate::ingest::Ingest;
 use crate::remembered::Remembered;
 use crate::snapshot::SnapshotPages;
-use crate::stored::{Aborted, Stored, elapsed_ns, guarded};
+use crate::stored::{Aborted, Stored, guarded};
 
 /// What a call has taken.
 pub enum Taken {
@@ -82,7 +82,7 @@ pub struct Frozen {
 
 /// What is captured: the regions, and what is known of their pages.
 pub(crate) struct View {
-    pub(crate) started: Instant,
+    pub(crate) started: Stopwatch,
     pub(crate) regions: Regions,
     /// Remembered again when the pages are captured.
     pub(crate) positions: Vec<PageTable>,
@@ -173,7 +173,7 @@ impl Attempt<Frozen> {
 impl Frozen {
     /// The program goes on now.
     pub(crate) fn new(view: View, reading: Option<Sender<Infallible>>, next: Next) -> Self {
-        let blocked_ns = elapsed_ns(view.started);
+        let blocked_ns = view.started.ns();
         Self { reading, view, blocked_ns, next }
     }
 
@@ -229,7 +229,7 @@ fn ingest_staged(
     mut stored: Stored,
 ) -> std::result::Result<Stored, Aborted> {
     let Remembered { env, ledger, writer, notes, .. } = memory;
-    let copying = Instant::now();
+    let copying = Stopwatch::start();
     // The device knows what changed.
     let dirty = vec![Dirty::All; positions.len()];
     let mut ingest = Ingest { env, ledger, writer, regions, order, positions, dirty: &dirty };
@@ -242,7 +242,7 @@ fn ingest_staged(
         Ok(brought) => stored.join(brought),
         Err(aborted) => return Err(aborted.after(&stored)),
     }
-    stored.copy_ns = elapsed_ns(copying);
+    stored.copy_ns = copying.ns();
     Ok(stored)
 }
 

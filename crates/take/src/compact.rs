@@ -7,7 +7,7 @@
 //! ```
 //! Where checkpoints are kept for ever nothing is retired: old segments stay needed.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use standfast_checkpoint::compact::{self, Use};
@@ -79,7 +79,7 @@ fn needed(memory: &Remembered, ranks: usize) -> Vec<Option<Vec<Needed>>> {
 /// know, none is retired.
 fn choose(memory: &Remembered, told: Vec<Option<Vec<Needed>>>) -> Vec<SegmentId> {
     let Some(told) = told.into_iter().collect::<Option<Vec<_>>>() else { return Vec::new() };
-    let mut all: HashMap<SegmentId, Vec<u64>> = HashMap::new();
+    let mut all: BTreeMap<SegmentId, Vec<u64>> = BTreeMap::new();
     for Needed { segment, slots } in told.into_iter().flatten() {
         let sum = all.entry(segment).or_default();
         sum.resize(sum.len().max(slots.len()), 0);
@@ -121,8 +121,8 @@ impl Remembered {
     fn needed(&self) -> Option<Vec<Needed>> {
         let refs = self.ledger.known_refs()?;
         // By number of the catalog: where the slots of the segment go, and the first one's number.
-        let mut places: HashMap<u32, (usize, u32)> = HashMap::new();
-        let mut at: HashMap<SegmentId, usize> = HashMap::new();
+        let mut places: BTreeMap<u32, (usize, u32)> = BTreeMap::new();
+        let mut at: BTreeMap<SegmentId, usize> = BTreeMap::new();
         let mut all: Vec<Needed> = Vec::new();
         for (number, slot) in refs.filter_map(|place| place.stored()) {
             let (place, first) = *places.entry(number).or_insert_with(|| {
@@ -147,7 +147,7 @@ impl Remembered {
         }
         let segments = self.writer.agent.with_streams(segments);
         self.place.forget(&segments);
-        let gone: HashSet<SegmentId> = segments.into_iter().collect();
+        let gone: BTreeSet<SegmentId> = segments.into_iter().collect();
         self.ledger.retire(&gone, &mut self.tracks);
         failpoint::pass("compact.retired");
     }

@@ -3,7 +3,7 @@
 //! Data: a [`View`] whose pages are stored -> this rank's image, in which segments of this attempt
 //! stand by id -> whoever makes it durable.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 use standfast_capture::{Region, Regions};
 use standfast_checkpoint::{Described, Moved, Order, relocate, unplaced};
@@ -13,7 +13,7 @@ use standfast_reduce::{PageRef, PageTable};
 use crate::attempt::{Unfinished, View};
 use crate::error::Result;
 use crate::remembered::Remembered;
-use crate::stored::{Stored, elapsed_ns};
+use crate::stored::Stored;
 
 impl Remembered {
     /// Describes what was taken, remembers it, and hands it to whoever makes it durable.
@@ -35,7 +35,7 @@ impl Remembered {
         self.tracks.captured(&regions);
         self.ledger.put_positions(&regions, positions);
         let (image, streams) = self.image(order, &table.order, images, references)?;
-        stats.blocked_ns = blocked_ns.unwrap_or_else(|| elapsed_ns(started));
+        stats.blocked_ns = blocked_ns.unwrap_or_else(|| started.ns());
         let writes = Writes::of(self.env.rank);
         let described = Described { image, streams, stats, writes, started };
         self.hand_over(order, described, stored.pending)
@@ -49,7 +49,7 @@ impl Remembered {
         regions: Vec<RegionImage>,
         references: Option<Vec<Reference>>,
     ) -> Result<(Image, Vec<SegmentId>)> {
-        let (mut moved, mut streams) = (HashMap::new(), Vec::new());
+        let (mut moved, mut streams) = (BTreeMap::new(), Vec::new());
         let mut segments = Vec::with_capacity(table.len());
         for number in table {
             let (id, known) = self.ledger.table_entry(*number);
@@ -79,7 +79,7 @@ impl Remembered {
     }
 
     fn count(&self, regions: &Regions, positions: &[PageTable], stored: &Stored) -> Stats {
-        let numbers = |ids: &[SegmentId]| -> HashSet<u32> {
+        let numbers = |ids: &[SegmentId]| -> BTreeSet<u32> {
             ids.iter().filter_map(|id| self.ledger.catalog.number_of(*id)).collect()
         };
         let (own, foreign) = (numbers(&stored.own), numbers(&stored.foreign));
@@ -152,7 +152,7 @@ fn count(
 #[derive(Default)]
 struct Table {
     order: Vec<u32>,
-    places: HashMap<u32, u32>,
+    places: BTreeMap<u32, u32>,
 }
 
 impl Table {

@@ -5,12 +5,11 @@
 //! Alone, looking and bringing are one pass ([`Ingest::alone`]); ranks that agree on pages look first
 //! ([`Ingest::together`]).
 
-use std::time::Instant;
-
 use standfast_capture::{Dirty, Regions};
 use standfast_checkpoint::Order;
 use standfast_comm::Collective;
 use standfast_reduce::{PageSource, PageTable, Target};
+use standfast_sys::Stopwatch;
 
 use crate::device::{DevicePages, SharedDevice};
 use crate::error::{Error, Result};
@@ -19,7 +18,7 @@ use crate::place::Place;
 use crate::remembered::Env;
 use crate::settings::Comparison;
 use crate::stopped::Stopped;
-use crate::stored::{Aborted, Stored, elapsed_ns, guarded};
+use crate::stored::{Aborted, Stored, guarded};
 use crate::storing::{Bringing, Pages, Storing, expected_bytes};
 use crate::writer::PageWriter;
 
@@ -110,7 +109,7 @@ impl Ingest<'_> {
         sources: &[&Pages<'_>],
         expected_pages: Option<u64>,
     ) -> std::result::Result<Stored, Aborted> {
-        let started = Instant::now();
+        let started = Stopwatch::start();
         let settings = &self.env.settings;
         let (compare, page_bytes) = (settings.compare, settings.pack.page_bytes as u64);
         let expected_bytes = expected_pages.map_or_else(
@@ -137,7 +136,7 @@ impl Ingest<'_> {
         match closed.and_then(|()| sources.iter().try_for_each(|source| source.end())) {
             Ok(()) => {
                 let stored = Stored::of(store.batch.finish(), store.begun);
-                Ok(Stored { scan_ns: elapsed_ns(started), ..stored })
+                Ok(Stored { scan_ns: started.ns(), ..stored })
             }
             Err(error) => Err(Aborted { error, begun: store.begun }),
         }

@@ -7,7 +7,7 @@
 //! - Nothing refers to pages of a failed checkpoint, of a segment that was removed, or of one that
 //!   could not be read back.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 use standfast_capture::{Dirty, Regions};
 use standfast_comm::{Collective, Step};
@@ -34,12 +34,12 @@ pub(crate) struct Ledger {
     /// Whether the catalog knows earlier checkpoints, or need not.
     loaded: bool,
     /// What the pages of each region were when they were captured.
-    positions: HashMap<String, PageTable>,
-    pub(crate) references: HashMap<SegmentId, SegmentRef>,
+    positions: BTreeMap<String, PageTable>,
+    pub(crate) references: BTreeMap<SegmentId, SegmentRef>,
     /// What the last restart brought back, until a checkpoint takes it in.
     restored: Option<Rebuild>,
     /// Segments that could not be read back: nothing new may refer to them.
-    distrusted: HashSet<SegmentId>,
+    distrusted: BTreeSet<SegmentId>,
 }
 
 impl Ledger {
@@ -47,10 +47,10 @@ impl Ledger {
         Self {
             catalog: Catalog::new(settings.hash, CATALOG_BYTES_MIN),
             loaded: !settings.compare.needs_catalog(),
-            positions: HashMap::new(),
-            references: HashMap::new(),
+            positions: BTreeMap::new(),
+            references: BTreeMap::new(),
             restored: None,
-            distrusted: HashSet::new(),
+            distrusted: BTreeSet::new(),
         }
     }
 
@@ -66,7 +66,7 @@ impl Ledger {
 
     /// These segments are gone.
     pub(crate) fn removed(&mut self, segments: &[SegmentId]) {
-        let removed: HashSet<&SegmentId> = segments.iter().collect();
+        let removed: BTreeSet<&SegmentId> = segments.iter().collect();
         self.catalog.forget(|id| removed.contains(&id));
         self.references.retain(|id, _| !removed.contains(id));
         self.distrusted.retain(|id| !removed.contains(id));
@@ -93,7 +93,7 @@ impl Ledger {
     }
 
     /// Takes the pages of these segments for changed: the next checkpoint stores them again.
-    pub(crate) fn retire(&mut self, gone: &HashSet<SegmentId>, tracks: &mut Tracks) {
+    pub(crate) fn retire(&mut self, gone: &BTreeSet<SegmentId>, tracks: &mut Tracks) {
         self.catalog.forget(|id| gone.contains(&id));
         let catalog = &self.catalog;
         for (region, positions) in &mut self.positions {
@@ -153,7 +153,7 @@ impl Ledger {
             owners.learn(image);
         }
         let zero_hash = rebuild.zero_hash();
-        let numbers: HashMap<SegmentId, u32> = image
+        let numbers: BTreeMap<SegmentId, u32> = image
             .segments
             .iter()
             .map(|segment| (segment.id, self.catalog.foreign_segment(segment.id)))
@@ -183,7 +183,7 @@ impl Ledger {
         if loaded {
             return Ok(());
         }
-        let mut seen = HashSet::new();
+        let mut seen = BTreeSet::new();
         let mut own: Vec<SegmentRef> = Vec::new();
         for segment in inventory.checkpoints.iter().flat_map(|manifest| &manifest.segments) {
             if self.distrusted.contains(&segment.id) || !seen.insert(segment.id) {

@@ -12,7 +12,7 @@
 //! agent wrote for an earlier run, counts as that of the rank which the segment is named after, and
 //! which reads it for all others.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use standfast_format::{Image, Rank, Reference, Referred, Run, SegmentId};
@@ -29,9 +29,9 @@ const LIST_BYTES_MAX: usize = 1 << 29;
 #[derive(Default)]
 pub(crate) struct Owners {
     /// Of segments, and of streams that the agent puts into segments, of this run.
-    writers: HashMap<SegmentId, Rank>,
+    writers: BTreeMap<SegmentId, Rank>,
     /// Of segments that a restart has read: slots of ranks that these are not named after.
-    guests: HashMap<SegmentId, Vec<(Rank, Range<u32>)>>,
+    guests: BTreeMap<SegmentId, Vec<(Rank, Range<u32>)>>,
 }
 
 /// Whose the pages of one segment are.

@@ -1,7 +1,6 @@
 //! What the pages of an attempt became, before anything of it is durable.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::Instant;
 
 use standfast_format::SegmentId;
 
@@ -68,8 +67,4 @@ pub(crate) fn guarded<T, E: From<Error>>(
     run: impl FnOnce() -> std::result::Result<T, E>,
 ) -> std::result::Result<T, E> {
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Err(Error::Broken { what }.into()))
-}
-
-pub(crate) fn elapsed_ns(since: Instant) -> u64 {
-    u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }

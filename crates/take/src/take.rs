@@ -13,7 +13,6 @@
 //! All ranks capture in the same way, which [`choose`] tells from what each of them can do.
 
 use std::convert::Infallible;
-use std::time::Instant;
 
 use crossbeam_channel::Sender;
 use standfast_capture::{Dirty, Region, Regions, Snapshots, Wanted};
@@ -21,6 +20,7 @@ use standfast_checkpoint::Order;
 use standfast_comm::{Collective, Step};
 use standfast_reduce::PageTable;
 use standfast_restart::Inventory;
+use standfast_sys::Stopwatch;
 
 use crate::attempt::{Attempt, Ended, Frozen, Next, Taken, View};
 use crate::choose::{Offer, Way, choose};
@@ -30,7 +30,7 @@ use crate::ingest::Ingest;
 use crate::remembered::Remembered;
 use crate::settings::Capture;
 use crate::stopped::Stopped;
-use crate::stored::{Aborted, Stored, elapsed_ns};
+use crate::stored::{Aborted, Stored};
 
 /// What is to be taken.
 #[derive(Clone, Copy)]
@@ -93,7 +93,7 @@ unsafe fn capture(
     team: &Collective,
 ) -> Phase<Reached> {
     let TakeRequest { regions, inventory, .. } = asked;
-    let started = Instant::now();
+    let started = Stopwatch::start();
     memory.slowed_ns = 0;
     memory.prepare(regions, inventory, team)?;
     let positions = memory.ledger.take_positions(regions);
@@ -132,10 +132,10 @@ unsafe fn freeze(
         return Ok(Err(looked));
     }
     let threads = memory.env.scanner.threads();
-    let started = Instant::now();
+    let started = Stopwatch::start();
     // SAFETY: the caller vouches for the memory.
     let taken = unsafe { memory.tracks.snapshot(way, asked.regions, &wanted, threads) };
-    let freeze_ns = elapsed_ns(started);
+    let freeze_ns = started.ns();
     let [all] = *team.all_hold(Step("freeze"), [taken.is_ok()])?;
     match taken {
         Ok(snapshot) if all => {

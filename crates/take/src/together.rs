@@ -20,7 +20,7 @@
 //! - While this thread waits for other ranks, no writer waits longer than [`PATIENCE`].
 //! - Nothing is held up any more when the ranks tell each other where pages lie.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -29,12 +29,13 @@ use standfast_comm::Collective;
 use standfast_format::SegmentId;
 use standfast_reduce::{Changed, Consume, Found, PageAt, PageRef, PageTable};
 use standfast_share::{Assignment, Fate, Location, Places};
+use standfast_sys::Stopwatch;
 
 use crate::candidates::{Candidates, Gathering};
 use crate::ingest::{Ingest, targets};
 use crate::ledger::Ledger;
 use crate::place::{Placement, converse};
-use crate::stored::{Aborted, Stored, elapsed_ns, guarded};
+use crate::stored::{Aborted, Stored, guarded};
 use crate::storing::{Bringing, Pages, Storing, new_segment};
 
 use crate::error::{Error, Result};
@@ -61,8 +62,8 @@ impl Ingest<'_> {
         sources: &[&Pages<'_>],
         ready: Result<()>,
     ) -> std::result::Result<Stored, Aborted> {
-        let mut clock = Instant::now();
-        let mut lap = || elapsed_ns(std::mem::replace(&mut clock, Instant::now()));
+        let mut clock = Stopwatch::start();
+        let mut lap = || clock.lap_ns();
         let (candidates, looked) = self.look(sources);
         let scan_ns = lap();
         let mut own = OwnPages {
@@ -346,7 +347,7 @@ fn final_places(
     let own: Vec<u32> = begun.iter().map(|id| catalog.foreign_segment(*id)).collect();
     let foreign: Vec<u32> =
         located.segments().iter().map(|id| catalog.foreign_segment(*id)).collect();
-    let mut earlier: HashMap<SegmentId, u32> = HashMap::new();
+    let mut earlier: BTreeMap<SegmentId, u32> = BTreeMap::new();
     (0..assignment.len() as u32)
         .map(|candidate| match (places[candidate as usize], assignment.fate(candidate)) {
             // Also what another rank stores too: a segment to which nobody refers would go.

@@ -10,7 +10,7 @@
 //! Invariants:
 //! - What was asked of the tracker is either taken in or kept in `late`: its answer comes once.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use standfast_capture::{
@@ -35,9 +35,9 @@ pub(crate) struct Tracks {
     watch: Option<Watch>,
     /// Where each region lay when it was captured, and what was excluded of it: what was not written
     /// since says something about that memory, not about other memory under the same name.
-    spans: HashMap<String, (Span, Excluded)>,
+    spans: BTreeMap<String, (Span, Excluded)>,
     /// Pages that may have changed without anybody asking the tracker for them again, by region.
-    late: HashMap<String, Dirty>,
+    late: BTreeMap<String, Dirty>,
     /// How memory is captured, and how much there may be for copies.
     capture: Capture,
     copies_bytes: usize,
@@ -54,8 +54,8 @@ impl Tracks {
     pub(crate) fn new(settings: &TakeSettings, tracker: Option<Box<dyn Tracker>>) -> Self {
         Self {
             watch: start_watch(settings, tracker),
-            spans: HashMap::new(),
-            late: HashMap::new(),
+            spans: BTreeMap::new(),
+            late: BTreeMap::new(),
             capture: settings.capture,
             copies_bytes: settings.copies_bytes,
             page_bytes: settings.pack.page_bytes,

@@ -11,7 +11,7 @@
 //! - After a failure nothing of it becomes visible.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use standfast_format::{
     Block, CodecKind, FilterKind, JobId, Rank, SegmentFooter, SegmentHeader, SegmentId,
@@ -19,6 +19,7 @@ use standfast_format::{
 };
 use standfast_reduce::Encoded;
 use standfast_store::{ObjectWriter, OwnedBytes, Store};
+use standfast_sys::Stopwatch;
 
 use crate::error::{Error, Result};
 use crate::speed::Progress;
@@ -109,12 +110,12 @@ impl OpenSegment {
             None => writer.insert(self.create()?),
         };
         let block = stored.block(writer.written(), pages);
-        let started = Instant::now();
+        let started = Stopwatch::start();
         match stored {
             Stored::Encoded(encoded) => writer.append(encoded.bytes)?,
             Stored::Raw(unit) => writer.append_owned(unit)?,
         }
-        pieces.add(u64::from(block.stored_bytes), started.elapsed().as_nanos() as u64);
+        pieces.add(u64::from(block.stored_bytes), started.ns());
         Ok(block)
     }
 
@@ -183,10 +184,10 @@ impl OpenSegment {
             index_offset: writer.written(),
             index_bytes: bytes.len() as u64,
         };
-        let started = Instant::now();
+        let started = Stopwatch::start();
         writer.append(&bytes)?;
         writer.append(&footer.encode())?;
-        pieces.add(bytes.len() as u64, started.elapsed().as_nanos() as u64);
+        pieces.add(bytes.len() as u64, started.ns());
         let meter = writer.meter();
         // Whoever names a segment that is there must not replace it: checkpoints need its pages.
         let file_bytes = writer.seal_new()?;

@@ -46,10 +46,18 @@ fn what_was_found_once_stays_mended() {
 #[test]
 fn a_run_follows_from_its_seed() {
     for scenario in SCENARIOS {
-        for seed in 1000..1010 {
+        for seed in 1000..1020 {
             let [first, second] = [(); 2].map(|()| scenario.run_seed(seed, None, true).trace);
             assert!(!first.is_empty());
-            assert_eq!(first, second, "{} {seed}", scenario.name);
+            // Only where they part: traces are long.
+            let parted = first.iter().zip(&second).position(|(one, other)| one != other);
+            let [first, second] = [first, second].map(|mut trace| {
+                let at = parted.unwrap_or(trace.len());
+                trace.drain(..at.saturating_sub(5));
+                trace.truncate(10);
+                trace
+            });
+            assert_eq!(first, second, "SCENARIO={} SEED={seed}", scenario.name);
         }
     }
 }

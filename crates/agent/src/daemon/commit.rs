@@ -6,7 +6,6 @@
 //! to is checked before anything names it.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
 
 use standfast_checkpoint::publishing::{
     Aftermath, Files, Happened, Role, Steps, Talk, Verdict, drive,
@@ -18,6 +17,7 @@ use standfast_checkpoint::{
 use standfast_format::{
     AttemptId, Image, Kind, PledgedPart, Rank, SegmentRef, Stats, Writes, name,
 };
+use standfast_sys::Stopwatch;
 use standfast_write::{Segments, SharedSegment};
 
 use super::pledge;
@@ -26,7 +26,7 @@ use crate::message::{Failure, HandOver, Pledged, Settled};
 /// An attempt that every rank has handed over, with the time of each.
 pub(super) struct Ready {
     pub(super) batch: Segments,
-    pub(super) parts: BTreeMap<u32, (HandOver, Instant)>,
+    pub(super) parts: BTreeMap<u32, (HandOver, Stopwatch)>,
 }
 
 /// Commits as [`Role::Agent`], or pledges as [`Role::Pledger`]; tells what became of it. `ranks`: of
@@ -108,12 +108,11 @@ pub(super) fn settled(
 }
 
 /// One rank's part with its share of the segments' figures, and when the rank had begun.
-type Handed = (PledgedPart, Instant);
+type Handed = (PledgedPart, Stopwatch);
 
-fn handed(rank: u32, part: HandOver, received: Instant, sealed: &[SharedSegment]) -> Handed {
+fn handed(rank: u32, part: HandOver, received: Stopwatch, sealed: &[SharedSegment]) -> Handed {
     // The rank's clock, carried on by ours.
-    let elapsed = Duration::from_nanos(part.elapsed_ns);
-    let started = received.checked_sub(elapsed).unwrap_or(received);
+    let started = received.after(part.elapsed_ns);
     let (stats, writes) = (stats(rank, &part, sealed), writes(rank, sealed));
     let HandOver { image, streams, .. } = part;
     (PledgedPart { rank: Rank(rank), image, streams, stats, writes }, started)

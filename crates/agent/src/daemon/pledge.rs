@@ -6,7 +6,7 @@
 //!
 //! Invariant: a pledge is written after everything it names is durable.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use standfast_checkpoint::{Order, Part, Publisher, StreamPlace};
 use standfast_format::{Pledge, PledgedPart, PledgedStream, SegmentId, Stats, Writes};
@@ -21,7 +21,7 @@ pub(super) fn record(
     part: &Part,
     parts: Vec<PledgedPart>,
 ) -> Pledge {
-    let at: HashMap<SegmentId, u32> = part.ids().zip(0..).collect();
+    let at: BTreeMap<SegmentId, u32> = part.ids().zip(0..).collect();
     let stream = |place: &StreamPlace| PledgedStream {
         stream: place.stream,
         segment: at[&place.segment],

@@ -3,7 +3,7 @@
 //! Data: units come filled from ranks, travel through encoder and store, and come back when dropped;
 //! then whoever waits is granted them.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -27,7 +27,7 @@ pub(super) struct Pool {
 
 struct Table {
     leases: Leases,
-    ranks: HashMap<u32, Arc<Outbox>>,
+    ranks: BTreeMap<u32, Arc<Outbox>>,
     peak: usize,
 }
 
@@ -35,7 +35,7 @@ impl Pool {
     pub(super) fn new(units: usize, unit_bytes: usize) -> Result<Arc<Self>> {
         let (memory, fd) = Memory::create(units, unit_bytes)?;
         let leases = Leases::new(units);
-        let table = Mutex::new(Table { leases, ranks: HashMap::new(), peak: 0 });
+        let table = Mutex::new(Table { leases, ranks: BTreeMap::new(), peak: 0 });
         Ok(Arc::new(Self { memory, fd, table }))
     }
 

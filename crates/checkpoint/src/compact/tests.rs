@@ -1,4 +1,4 @@
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::*;
 
@@ -12,9 +12,9 @@ fn id(number: u64) -> SegmentId {
 struct Store {
     /// The segment of each page.
     pages: Vec<u64>,
-    slots: HashMap<u64, u32>,
+    slots: BTreeMap<u64, u32>,
     /// What the kept checkpoints refer to.
-    kept: VecDeque<HashSet<u64>>,
+    kept: VecDeque<BTreeSet<u64>>,
     next: u64,
     /// Pages stored, beyond those that changed.
     again: u64,
@@ -24,7 +24,7 @@ impl Store {
     const SEGMENT: usize = 256;
 
     fn new(pages: usize) -> Self {
-        let (slots, kept) = (HashMap::new(), VecDeque::new());
+        let (slots, kept) = (BTreeMap::new(), VecDeque::new());
         let mut store = Self { pages: vec![0; pages], slots, kept, next: 1, again: 0 };
         store.put((0..pages).collect());
         store
@@ -39,7 +39,7 @@ impl Store {
     }
 
     fn uses(&self) -> Vec<Use> {
-        let mut needed: HashMap<u64, u32> = HashMap::new();
+        let mut needed: BTreeMap<u64, u32> = BTreeMap::new();
         self.pages.iter().for_each(|segment| *needed.entry(*segment).or_default() += 1);
         let of = |(segment, needed): (&u64, &u32)| {
             let slots = self.slots[segment];
@@ -52,9 +52,9 @@ impl Store {
         let uses = self.uses();
         let slots = uses.iter().map(|used| u64::from(used.slots)).sum();
         let due = is_due(uses.len(), slots, self.pages.len() as u64);
-        let retired: HashSet<SegmentId> = retire(&uses).into_iter().collect();
+        let retired: BTreeSet<SegmentId> = retire(&uses).into_iter().collect();
         assert!(due || retired.is_empty(), "nothing is retired that is not due");
-        let mut stored: HashSet<usize> = changed.iter().copied().collect();
+        let mut stored: BTreeSet<usize> = changed.iter().copied().collect();
         let before = stored.len();
         let old = (0..self.pages.len()).filter(|page| retired.contains(&id(self.pages[*page])));
         stored.extend(old);
@@ -68,7 +68,7 @@ impl Store {
         }
     }
 
-    fn files(&self) -> HashSet<u64> {
+    fn files(&self) -> BTreeSet<u64> {
         self.kept.iter().flatten().copied().collect()
     }
 }

@@ -1,5 +1,6 @@
 use super::*;
 use standfast_format::{HashKind, JobId, RegionImage, Run, Version};
+use standfast_sys::Stopwatch;
 
 fn segment(id: u8) -> SegmentRef {
     SegmentRef { id: SegmentId([id; 16]), slots: 8, file_bytes: 1, ..unplaced(SegmentId([0; 16])) }
@@ -27,7 +28,7 @@ fn described() -> Described {
         references: None,
     };
     let (stats, writes) = (Stats::default(), Writes::of(Rank(0)));
-    Described { image, streams, stats, writes, started: Instant::now() }
+    Described { image, streams, stats, writes, started: Stopwatch::start() }
 }
 
 #[test]

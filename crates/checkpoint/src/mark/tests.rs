@@ -9,7 +9,7 @@ fn a_mark_is_of_one_attempt_until_it_is_cleared() {
     put(&store, version, attempt, "page 7").unwrap();
     assert_eq!(find(&store, version, attempt).as_deref(), Some("page 7"));
     assert_eq!(find(&store, version, other), None);
-    assert_eq!(attempts(&store.list("").unwrap()), HashSet::from([attempt]));
+    assert_eq!(attempts(&store.list("").unwrap()), BTreeSet::from([attempt]));
     assert!(clear(&store, version, attempt).unwrap());
     assert!(!clear(&store, version, attempt).unwrap());
 }

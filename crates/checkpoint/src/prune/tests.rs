@@ -89,12 +89,12 @@ fn what_is_abandoned_neither_counts_nor_goes() {
 fn what_is_abandoned_goes_by_name() {
     let inventory = two_lines();
     let objects = objects_of_two_lines(&inventory);
-    let named = HashSet::from([inventory.checkpoints[3].attempt]);
+    let named = BTreeSet::from([inventory.checkpoints[3].attempt]);
     let plan = plan(&inventory, &objects, &Keep { named, ..Keep::default() });
     assert_eq!(plan.remove, [Version(2)]);
     assert_eq!(plan.manifests[0].name, name::manifest(Version(2), Level::Local));
     assert_eq!(plan.segment_ids().collect::<Vec<_>>(), [SegmentId([2; 16])]);
-    let newest = HashSet::from([inventory.checkpoints[0].attempt]);
+    let newest = BTreeSet::from([inventory.checkpoints[0].attempt]);
     let keep = Keep { named: newest, ..Keep::default() };
     assert!(super::plan(&inventory, &objects, &keep).is_empty(), "the newest stays");
 }
@@ -192,7 +192,7 @@ fn marked_ones_do_not_count_and_their_marks_go_with_them() {
     let keep = Keep { drop_marked: true, ..keep };
     assert_eq!(plan(&inventory, &objects, &keep).keep, [4, 2].map(Version));
     // Known from another node.
-    let marked = HashSet::from([inventory.checkpoints[0].attempt]);
+    let marked = BTreeSet::from([inventory.checkpoints[0].attempt]);
     let keep = Keep { newest: 1, marked, ..Keep::default() };
     assert_eq!(plan(&inventory, &[], &keep).keep, [5, 4].map(Version));
 }

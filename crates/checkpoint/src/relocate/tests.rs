@@ -21,9 +21,9 @@ fn image(runs: Vec<Run>) -> Image {
     }
 }
 
-fn moved() -> HashMap<SegmentId, Moved> {
+fn moved() -> BTreeMap<SegmentId, Moved> {
     let shared = segment(7, 20);
-    HashMap::from([
+    BTreeMap::from([
         (SegmentId([1; 16]), Moved { segment: shared, first_slot: 5 }),
         (SegmentId([3; 16]), Moved { segment: shared, first_slot: 12 }),
     ])

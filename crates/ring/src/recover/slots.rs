@@ -4,7 +4,7 @@
 //! colours all messages in the same order with the first slot that is free at both ends; it needs
 //! less than twice as many slots as the busiest rank has messages.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use super::Plan;
 
@@ -32,8 +32,8 @@ fn first_free(one: &Taken, other: &Taken) -> u32 {
 
 /// The slots of every group's messages: target by target, all sources of each.
 pub(super) fn slots(plan: &Plan) -> Vec<Vec<u32>> {
-    let mut sending: HashMap<usize, Taken> = HashMap::new();
-    let mut receiving: HashMap<usize, Taken> = HashMap::new();
+    let mut sending: BTreeMap<usize, Taken> = BTreeMap::new();
+    let mut receiving: BTreeMap<usize, Taken> = BTreeMap::new();
     let mut all = Vec::with_capacity(plan.groups.len());
     for group in &plan.groups {
         let (sources, targets) = (group.sources.len(), group.targets.len());

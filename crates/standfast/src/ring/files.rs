@@ -1,6 +1,6 @@
 //! Which files make a member, and where shards lie.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicU64;
 
@@ -30,8 +30,8 @@ pub(super) fn member_bytes(manifest: &Manifest, rank: usize) -> u64 {
 }
 
 /// The length of every object that may be part of a piece.
-pub(super) fn lengths(store: &dyn Store) -> Result<HashMap<String, u64>> {
-    let mut lengths = HashMap::new();
+pub(super) fn lengths(store: &dyn Store) -> Result<BTreeMap<String, u64>> {
+    let mut lengths = BTreeMap::new();
     for prefix in [name::IMAGES, name::SEGMENTS, name::SHARDS] {
         let objects = store.list(prefix)?.into_iter();
         lengths.extend(objects.map(|object| (object.name, object.bytes)));
@@ -40,7 +40,7 @@ pub(super) fn lengths(store: &dyn Store) -> Result<HashMap<String, u64>> {
 }
 
 /// Whether all files of a member are there. What is inside is checked when it is read.
-pub(super) fn has_member(there: &HashMap<String, u64>, manifest: &Manifest, rank: usize) -> bool {
+pub(super) fn has_member(there: &BTreeMap<String, u64>, manifest: &Manifest, rank: usize) -> bool {
     member(manifest, rank).iter().all(|(name, bytes)| there.get(name) == Some(bytes))
 }
 

@@ -3,7 +3,7 @@
 //! A member is several objects end to end. What is made goes to objects that become visible when
 //! each is complete; every block was checked before it came here.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use standfast_format::Manifest;
 use standfast_ring::topology::Piece;
@@ -17,7 +17,7 @@ pub(super) struct Pieces<'a> {
     store: &'a dyn Store,
     manifest: &'a Manifest,
     topology: &'a Topology,
-    readers: HashMap<String, Box<dyn ObjectReader>>,
+    readers: BTreeMap<String, Box<dyn ObjectReader>>,
     making: BTreeMap<Piece, Making>,
 }
 
@@ -33,7 +33,7 @@ impl<'a> Pieces<'a> {
         manifest: &'a Manifest,
         topology: &'a Topology,
     ) -> Self {
-        let (readers, making) = (HashMap::new(), BTreeMap::new());
+        let (readers, making) = (BTreeMap::new(), BTreeMap::new());
         Self { store, manifest, topology, readers, making }
     }
 

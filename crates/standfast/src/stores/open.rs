@@ -1,6 +1,6 @@
 //! Opening the stores of a job: who shares one, what they hold together, what a predecessor left.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use standfast_checkpoint::{Holdings, check_manifests_strictly};
@@ -154,7 +154,7 @@ fn merge(header: StoreHeader, held: &[Option<Holdings>]) -> Inventory {
     merged.damaged.sort_by(|a, b| a.object.cmp(&b.object));
     merged.damaged.dedup_by(|a, b| a.object == b.object);
     merged.checkpoints.sort_by_key(|manifest| std::cmp::Reverse(age(manifest)));
-    let mut versions = HashSet::new();
+    let mut versions = BTreeSet::new();
     let newest = merged.checkpoints.first().cloned();
     let is_abandoned = |own: &Manifest| newest.as_ref().is_some_and(|it| it.abandons(own.sequence));
     merged.checkpoints.retain(|own| is_abandoned(own) || versions.insert(own.version));

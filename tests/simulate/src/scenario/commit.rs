@@ -3,9 +3,8 @@
 //!
 //! Ranks of one store commit together, or an agent commits for all of them.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
 
 use standfast_checkpoint::publishing::{
     Aftermath, Files, Happened, Role, Steps, Talk, Verdict, drive,
@@ -20,6 +19,7 @@ use standfast_format::{
     Stats, StoreHeader, Version, Writes, name,
 };
 use standfast_store::Store;
+use standfast_sys::Stopwatch;
 
 use crate::Planted;
 use crate::chance::{Chance, mix};
@@ -388,7 +388,7 @@ fn describe(order: Order, rank: usize, segments: Vec<SegmentRef>) -> Described {
         references: None,
     };
     let (stats, writes) = (Stats::default(), Writes::of(Rank(rank as u32)));
-    Described { image, streams: Vec::new(), stats, writes, started: Instant::now() }
+    Described { image, streams: Vec::new(), stats, writes, started: Stopwatch::start() }
 }
 
 struct MemberSteps<'a> {
@@ -430,9 +430,9 @@ impl Steps for MemberSteps<'_> {
     }
 
     fn remove(&mut self, files: Files) -> bool {
-        let ranks: HashSet<Rank> = match self.member.setting.by_agent {
+        let ranks: BTreeSet<Rank> = match self.member.setting.by_agent {
             true => (0..self.member.setting.ranks as u32).map(Rank).collect(),
-            false => HashSet::from([Rank(self.member.rank as u32)]),
+            false => BTreeSet::from([Rank(self.member.rank as u32)]),
         };
         if files == Files::Data {
             self.publisher.discard(self.order, ranks.into_iter(), self.own.iter().copied());

@@ -113,7 +113,7 @@ fn lose_the_machine(setting: &Setting, life: u64) {
     if !setting.global.names("manifests/v").is_empty() {
         let process = Life::begin(&setting.world, "fetch".into(), Rates::default(), None);
         let (from, to) = (setting.global.store(&process), fresh.store(&process));
-        let fetched = Drain::back(&*from, &*to, 1)
+        let fetched = Drain::back(&*from, &*to, 0)
             .and_then(|back| carry(&back, &*to, Policy::Newest, &mut |_| ()));
         if let Err(error) = fetched {
             setting.world.wrong(format!("nothing fails, and yet nothing is fetched: {error}"));
@@ -166,7 +166,7 @@ impl Draining {
     fn once(&self) -> standfast_drain::Result<()> {
         let (local, global) = (self.local.store(&self.life), self.global.store(&self.life));
         let codec = CodecSpec::NONE.into();
-        let encoding = Encoding { codec, filter: FilterChoice::Auto, threads: 1 };
+        let encoding = Encoding { codec, filter: FilterChoice::Auto, threads: 0 };
         let drain = Drain::open(&*local, &*global, encoding)?.keeping(self.retention);
         carry(&drain, &*local, self.policy, &mut |event| {
             if let Event::Arrived(carried, _) = event

@@ -1,10 +1,10 @@
 //! The checkpoint under way: what its ranks have sent of it so far.
 
 use std::collections::BTreeMap;
-use std::time::Instant;
 
 use standfast_checkpoint::Order;
 use standfast_format::Kind;
+use standfast_sys::Stopwatch;
 use standfast_write::{Filled, Segments};
 
 use super::refused;
@@ -21,7 +21,7 @@ pub(super) struct Attempt {
     pub(super) goes_at_once: bool,
     /// Whether most of the pool was in use at some time.
     pub(super) fills_up: bool,
-    pub(super) parts: BTreeMap<u32, (HandOver, Instant)>,
+    pub(super) parts: BTreeMap<u32, (HandOver, Stopwatch)>,
 }
 
 impl Attempt {

@@ -15,15 +15,16 @@ mod attempt;
 mod committing;
 mod open;
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::json;
 use standfast_checkpoint::{Order, Publisher};
 use standfast_format::{AttemptId, Kind, Rank};
 use standfast_restart::Inventory;
+use standfast_sys::Stopwatch;
 use standfast_write::{Filled, Head, SegmentCore, SegmentSettings};
 
 use self::attempt::Attempt;
@@ -80,9 +81,9 @@ enum Ended {
 }
 
 struct State {
-    links: HashMap<u32, Arc<Outbox>>,
+    links: BTreeMap<u32, Arc<Outbox>>,
     /// Ranks that came and went.
-    gone: HashSet<u32>,
+    gone: BTreeSet<u32>,
     /// A rank was lost: beyond what it has handed over, nothing can be committed any more.
     broken: bool,
     attempt: Option<Attempt>,
@@ -170,7 +171,7 @@ impl Session {
             return Ok(());
         }
         let attempt = self.attempt(&mut state, part.order)?;
-        if attempt.parts.insert(rank, (part, Instant::now())).is_some() {
+        if attempt.parts.insert(rank, (part, Stopwatch::start())).is_some() {
             return Err(Error::Protocol { why: "a rank hands its part over twice" });
         }
         if attempt.parts.len() < self.begin.ranks.len() {

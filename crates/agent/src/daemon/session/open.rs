@@ -1,6 +1,6 @@
 //! Opening a session: what a job asks for is checked, its store opened, its encoders started.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex};
@@ -62,8 +62,8 @@ impl Session {
             every: if begin.global.is_empty() { begin.keep_every } else { 0 },
         };
         let state = State {
-            links: HashMap::new(),
-            gone: HashSet::new(),
+            links: BTreeMap::new(),
+            gone: BTreeSet::new(),
             broken: false,
             attempt: None,
             ended: VecDeque::new(),
