@@ -13,6 +13,8 @@ LANGUAGE ?= c
 # Libraries that tests load are targets too: building one of them later, by itself, takes other features
 # of its dependencies, and so all of them again.
 all-built = $(CARGO) build --locked --workspace --all-targets -q
+# Tests start compilers: those are not part of this make, and would complain of its jobs.
+alone = env -u MAKEFLAGS -u MFLAGS
 # The lab is a workspace of its own, with its own lock file and the same target directory.
 in-lab = cd lab && $(CARGO)
 deny = $${CARGO_TARGET_DIR:-target}/deny/bin/cargo-deny -L error --offline --locked --config deny.toml
@@ -50,8 +52,8 @@ lint: format
 
 unit: ## Unit, property, conformance, command, crash, C and lab tests
 	$(all-built)
-	$(CARGO) test --locked --workspace -q
-	$(in-lab) test --locked --workspace -q
+	$(alone) $(CARGO) test --locked --workspace -q
+	cd lab && $(alone) $(CARGO) test --locked --workspace -q
 
 doc: ## The Rust reference, with broken links as errors
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps -q

@@ -4,8 +4,10 @@
 //! memory never was huge. Whatever is completely mapped is joined while the program runs. It
 //! holds what it held, and takes no more memory than before.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::kernel::pagemap::Pagemap;
 use crate::tracker::Span;
@@ -24,7 +26,7 @@ const SETTING: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 /// Rejoins split huge pages, so that protecting them against writes stays cheap.
 pub struct HugePageJoiner {
     /// `None`: the system wants no huge pages, or does not tell which there are.
-    pagemap: Option<Pagemap>,
+    pagemap: Option<Arc<Pagemap>>,
     /// By start of a region, the rounds that it sits out.
     pauses: HashMap<usize, u32>,
 }
@@ -32,32 +34,34 @@ pub struct HugePageJoiner {
 impl Default for HugePageJoiner {
     fn default() -> Self {
         let wanted = std::fs::read_to_string(SETTING).is_ok_and(|text| !text.contains("[never]"));
-        let pagemap = wanted.then(|| Pagemap::open().ok()).flatten();
+        let pagemap = wanted.then(|| Pagemap::open().ok().map(Arc::new)).flatten();
         Self { pagemap, pauses: HashMap::new() }
     }
 }
 
 impl HugePageJoiner {
-    /// One round over regions, which must stay mapped meanwhile. Takes its time.
-    pub fn join(&mut self, spans: &[Span]) {
-        let Some(pagemap) = &self.pagemap else { return };
-        self.pauses.retain(|start, _| spans.iter().any(|span| span.start == *start));
-        for span in spans {
+    /// One round over regions: what is to be done for those whose turn it is. It takes its time, and
+    /// ends early where it is told to stop.
+    pub fn round(&mut self, spans: &[Span]) -> Option<impl FnOnce(&AtomicBool) + Send + 'static> {
+        let pagemap = Arc::clone(self.pagemap.as_ref()?);
+        let starts: HashSet<usize> = spans.iter().map(|span| span.start).collect();
+        self.pauses.retain(|start, _| starts.contains(start));
+        let mut is_due = |span: &Span| {
             let pause = self.pauses.entry(span.start).or_default();
-            match pause {
-                0 => {
-                    *pause = ROUNDS;
-                    join(pagemap, *span);
-                }
-                _ => *pause -= 1,
-            }
-        }
+            let due = *pause == 0;
+            *pause = if due { ROUNDS } else { *pause - 1 };
+            due
+        };
+        let due: Vec<Span> = spans.iter().copied().filter(|span| is_due(span)).collect();
+        let round =
+            move |stop: &AtomicBool| due.iter().for_each(|span| join(&pagemap, *span, stop));
+        Some(round)
     }
 }
 
-fn join(pagemap: &Pagemap, span: Span) {
+fn join(pagemap: &Pagemap, span: Span, stop: &AtomicBool) {
     let mut failures = 0;
-    for block in blocks(span) {
+    for block in blocks(span).take_while(|_| !stop.load(Ordering::Relaxed)) {
         if pagemap.is_huge(block.clone()) || !is_there(pagemap, &block) || collapse(&block) {
             continue;
         }

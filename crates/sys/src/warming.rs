@@ -1,5 +1,6 @@
 //! Memory that is made ready beside the program, before anybody needs it.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -57,14 +58,21 @@ impl Drop for Warming {
 }
 
 impl AlignedBuf {
-    /// Lets memory be there for the first bytes, unless it is told to stop.
-    pub fn warm(&self, bytes: usize, stop: &AtomicBool) {
-        let bytes = bytes.min(self.len());
-        for start in (0..bytes).step_by(PIECE_BYTES) {
-            let end = bytes.min(start + PIECE_BYTES);
+    /// Lets memory be there for some bytes, piece by piece, unless it is told to stop. `ready` learns
+    /// of each piece.
+    pub fn warm(
+        &self,
+        bytes: Range<usize>,
+        stop: &AtomicBool,
+        mut ready: impl FnMut(Range<usize>),
+    ) {
+        let last = bytes.end.min(self.len());
+        for start in (bytes.start..last).step_by(PIECE_BYTES) {
+            let end = last.min(start + PIECE_BYTES);
             if stop.load(Ordering::Relaxed) || !self.populate(start..end) {
                 return;
             }
+            ready(start..end);
         }
     }
 }

@@ -218,6 +218,7 @@ fn ingest_snapshot(
     drop(pages);
     let stored = stored?;
     tracks.watch_anew(regions, &shielded, (&env.scanner, positions));
+    memory.warm(regions);
     Ok(stored)
 }
 

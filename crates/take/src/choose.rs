@@ -3,8 +3,9 @@
 //! Data: what every rank can do, and expects it to cost -> [`choose`] -> one [`Way`] for all ranks.
 //!
 //! What a way costs: the time until the call returns, and the time for which writers are held up
-//! afterwards. [`Costs`] foretells both from what was measured: how fast this rank copies, how much
-//! of its memory the program writes to before it was read, and how long it was held up for that.
+//! afterwards. [`Costs`] foretells both from what was measured: how fast this rank copies, whether the
+//! memory for copies is ready, how much of its own memory the program writes to before it was read,
+//! how long it was held up for that, and how long stopping took.
 
 use serde::{Deserialize, Serialize};
 use standfast_capture::Held;
@@ -31,6 +32,8 @@ pub(crate) struct Offer {
     pub(crate) cow_ns: Option<u64>,
     /// Whether everything that changed fits into memory; then what copying it costs.
     pub(crate) staged_ns: Option<u64>,
+    /// What it costs to stop until everything is stored.
+    pub(crate) stop_ns: u64,
 }
 
 /// The way that all ranks take. It costs as much as it does on the rank that it costs most.
@@ -46,10 +49,15 @@ pub(crate) fn choose(asked: Capture, offers: &[Offer]) -> Way {
     match (asked, cow, staged) {
         (Capture::Stop, ..) => Way::Stop,
         (Capture::Cow, Some(_), _) => Way::Cow,
-        (Capture::Auto, Some(cow), Some(staged)) if cow < staged => Way::Cow,
-        (_, _, Some(_)) => Way::Staged,
-        (Capture::Auto, Some(_), None) => Way::Cow,
-        _ => Way::Stop,
+        (Capture::Cow | Capture::Staged, _, Some(_)) => Way::Staged,
+        (Capture::Cow | Capture::Staged, ..) => Way::Stop,
+        (Capture::Auto, ..) => {
+            let stop = most(|offer| Some(offer.stop_ns));
+            let ways = [(staged, Way::Staged), (cow, Way::Cow), (stop, Way::Stop)];
+            let ways = ways.into_iter().filter_map(|(ns, way)| Some((ns?, way)));
+            // The first of equal ones: copies bind the program to nothing.
+            ways.min_by_key(|(ns, _)| *ns).map_or(Way::Stop, |(_, way)| way)
+        }
     }
 }
 
@@ -57,6 +65,9 @@ pub(crate) fn choose(asked: Capture, offers: &[Offer]) -> Way {
 /// to while it is protected.
 const COPY_NS: f64 = 0.1;
 const HELD_NS: f64 = 0.8;
+/// Copied to memory that the system must find first, and stored while the program is stopped.
+const COLD_NS: f64 = 0.5;
+const STOP_NS: f64 = 0.4;
 /// Protecting a byte of small pages.
 const PROTECT_NS: f64 = 0.02;
 /// What a new measurement counts.
@@ -68,6 +79,7 @@ pub(crate) struct Costs {
     copy_ns: f64,
     protect_ns: f64,
     held_ns: f64,
+    stop_ns: f64,
     /// How much of its memory the program writes to before it was read.
     early_share: f64,
 }
@@ -76,7 +88,7 @@ impl Default for Costs {
     /// A program of which nothing is known writes to everything at once.
     fn default() -> Self {
         let (copy_ns, protect_ns, held_ns) = (COPY_NS, PROTECT_NS, HELD_NS);
-        Self { copy_ns, protect_ns, held_ns, early_share: 1.0 }
+        Self { copy_ns, protect_ns, held_ns, stop_ns: STOP_NS, early_share: 1.0 }
     }
 }
 
@@ -91,6 +103,22 @@ impl Costs {
     pub(crate) fn cow_ns(&self, copied: u64, shielded: u64) -> u64 {
         let each = self.protect_ns + self.early_share * self.held_ns;
         self.staged_ns(copied) + (each * shielded as f64) as u64
+    }
+
+    /// What it is expected to cost that so many bytes have no memory behind them yet; `warm_ns`: what
+    /// a byte took where memory was made ready.
+    pub(crate) fn cold_ns(&self, bytes: u64, warm_ns: Option<f64>) -> u64 {
+        (warm_ns.unwrap_or(COLD_NS) * bytes as f64) as u64
+    }
+
+    /// What it is expected to cost to stop until so many bytes are stored.
+    pub(crate) fn stop_ns(&self, bytes: u64) -> u64 {
+        (self.stop_ns * bytes as f64) as u64
+    }
+
+    /// So many bytes were stored in this time while the program was stopped.
+    pub(crate) fn stopped(&mut self, bytes: u64, ns: u64) {
+        learn(&mut self.stop_ns, ns, bytes);
     }
 
     /// So many bytes were copied in this time.

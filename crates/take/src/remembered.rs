@@ -22,7 +22,7 @@ use crate::tracks::Tracks;
 use crate::writer::PageWriter;
 
 /// Less than this is taken so fast that nothing needs to be ready for it.
-const WARM_BYTES_MIN: u64 = 16 << 20;
+pub(crate) const WARM_BYTES_MIN: u64 = 16 << 20;
 /// So much memory for blocks is made ready where nobody waits for them.
 const BEHIND_BYTES: u64 = 32 << 20;
 

@@ -27,7 +27,7 @@ use crate::choose::{Offer, Way, choose};
 use crate::device::{DevicePages, SharedDevice};
 use crate::error::Phase;
 use crate::ingest::Ingest;
-use crate::remembered::Remembered;
+use crate::remembered::{Remembered, WARM_BYTES_MIN};
 use crate::settings::Capture;
 use crate::stopped::Stopped;
 use crate::stored::{Aborted, Stored};
@@ -95,6 +95,7 @@ unsafe fn capture(
     let TakeRequest { regions, inventory, .. } = asked;
     let started = Stopwatch::start();
     memory.slowed_ns = 0;
+    memory.tracks.stop_warming();
     memory.prepare(regions, inventory, team)?;
     let positions = memory.ledger.take_positions(regions);
     let dirty = memory.tracks.collect(regions);
@@ -104,16 +105,21 @@ unsafe fn capture(
         return unsafe { stop(memory, asked, team, looked) };
     }
     let wanted = wanted(&looked, memory.env.scanner.page_bytes());
-    let (offer, lacks) = memory.offer(regions, &wanted, team);
+    let changed = Snapshots::bytes_for(&wanted, memory.env.scanner.page_bytes()) as u64;
+    let (offer, lacks) = memory.offer(regions, &wanted, changed, team);
     let offers = team.collect(Step("capture: way"), offer)?;
     let way = choose(memory.env.settings.capture, &offers);
-    let can_freeze = offers.iter().all(|offer| offer.can_freeze);
-    memory.note_way(way, can_freeze, &lacks);
+    memory.note_way(way, &offers, &lacks);
     // SAFETY: the caller vouches for the memory.
     match unsafe { freeze(memory, asked, team, (way, wanted, looked)) }? {
         Ok(frozen) => Ok(Reached::Frozen(frozen)),
-        // SAFETY: as above.
-        Err(looked) => unsafe { stop(memory, asked, team, looked) },
+        Err(looked) => {
+            // SAFETY: as above.
+            let reached = unsafe { stop(memory, asked, team, looked) }?;
+            memory.costs.stopped(changed, started.ns());
+            memory.warm(regions);
+            Ok(reached)
+        }
     }
 }
 
@@ -160,8 +166,14 @@ struct Lacks {
 }
 
 impl Remembered {
-    /// What this rank can do with what is wanted, and what it cannot.
-    fn offer(&mut self, regions: &Regions, wanted: &[Wanted], team: &Collective) -> (Offer, Lacks) {
+    /// What this rank can do with what is wanted, `all` bytes of it, and what it cannot.
+    fn offer(
+        &mut self,
+        regions: &Regions,
+        wanted: &[Wanted],
+        all: u64,
+        team: &Collective,
+    ) -> (Offer, Lacks) {
         let Self { env, place, tracks, costs, .. } = self;
         let page_bytes = env.scanner.page_bytes();
         let mut lacks = Lacks::default();
@@ -170,13 +182,18 @@ impl Remembered {
         }
         let can_freeze = lacks.staged.is_none();
         let (mut cow_ns, mut staged_ns) = (None, None);
+        let stop_ns = costs.stop_ns(all);
         let Some(snapshots) = tracks.snapshots(regions).filter(|_| can_freeze) else {
             lacks.staged.get_or_insert_with(|| "the system has no memory for copies".into());
-            return (Offer { can_freeze, cow_ns, staged_ns }, lacks);
+            return (Offer { can_freeze, cow_ns, staged_ns, stop_ns }, lacks);
         };
-        let all = Snapshots::bytes_for(wanted, page_bytes) as u64;
+        let cold = match all < WARM_BYTES_MIN {
+            true => 0,
+            false => all.saturating_sub(snapshots.ready_bytes() as u64),
+        };
+        let cold_ns = costs.cold_ns(cold, snapshots.warm_ns());
         match all <= snapshots.bytes() as u64 {
-            true => staged_ns = Some(costs.staged_ns(all)),
+            true => staged_ns = Some(costs.staged_ns(all) + cold_ns),
             false => lacks.staged = Some(beyond(all, snapshots.bytes() as u64)),
         }
         let shielded = snapshots.shielded(wanted, page_bytes);
@@ -189,15 +206,19 @@ impl Remembered {
             }
             Err(why) => lacks.cow = Some(why.to_string()),
         }
-        (Offer { can_freeze, cow_ns, staged_ns }, lacks)
+        (Offer { can_freeze, cow_ns, staged_ns, stop_ns }, lacks)
     }
 
     /// Notes why memory is not captured as it was asked for.
-    fn note_way(&mut self, way: Way, can_freeze: bool, lacks: &Lacks) {
+    fn note_way(&mut self, way: Way, offers: &[Offer], lacks: &Lacks) {
         let other = || "another rank cannot do otherwise".to_owned();
+        let all = |can: fn(&Offer) -> bool| offers.iter().all(can);
         match (way, self.env.settings.capture) {
             // Device memory is what it is about: nobody asked for anything else.
-            (Way::Stop, Capture::Auto) if !can_freeze => {}
+            (Way::Stop, Capture::Auto) if !all(|offer| offer.can_freeze) => {}
+            (Way::Stop, Capture::Auto) if all(|offer| offer.staged_ns.is_some()) => {
+                self.note_stop("the memory for copies is not ready yet");
+            }
             (Way::Stop, Capture::Cow | Capture::Auto) => {
                 let whys: Vec<String> = lacks.staged.iter().chain(&lacks.cow).cloned().collect();
                 let why = if whys.is_empty() { other() } else { whys.join("; ") };

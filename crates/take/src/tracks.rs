@@ -48,6 +48,7 @@ pub(crate) struct Tracks {
     warming: Option<Warming>,
     /// Rejoins split huge pages, so that protecting them against writes stays cheap.
     joiner: HugePageJoiner,
+    joining: Option<Warming>,
 }
 
 impl Tracks {
@@ -62,6 +63,7 @@ impl Tracks {
             snapshots: None,
             warming: None,
             joiner: HugePageJoiner::default(),
+            joining: None,
         }
     }
 
@@ -141,9 +143,14 @@ impl Tracks {
         }
         let Some(snapshots) = self.snapshots(regions).cloned() else { return };
         let bytes = snapshots.bytes();
-        if bytes > self.warming.as_ref().map_or(0, Warming::bytes) {
+        if self.warming.is_none() && snapshots.ready_bytes() < bytes {
             self.warming = Some(Warming::start(bytes, move |stop| snapshots.warm(stop)));
         }
+    }
+
+    /// Makes nothing ready for now: nothing else runs while the program waits.
+    pub(crate) fn stop_warming(&mut self) {
+        (self.warming, self.joining) = (None, None);
     }
 
     /// A snapshot of what is wanted, taken in this way, or why there is none.
@@ -161,8 +168,6 @@ impl Tracks {
         let Some(snapshots) = self.snapshots.clone() else {
             return Err("the system has no memory for copies".into());
         };
-        // Nothing else runs while the program waits.
-        self.warming.iter_mut().for_each(Warming::stop);
         let page_bytes = self.page_bytes;
         let shielded = match way {
             Way::Cow => snapshots.shielded(wanted, page_bytes),
@@ -211,7 +216,9 @@ impl Tracks {
         let watch = self.watch.as_ref();
         let watched = |span: &Span| watch.is_some_and(|watch| watch.is_watching(*span));
         let unwatched: Vec<Span> = spans.into_iter().filter(|span| !watched(span)).collect();
-        self.joiner.join(&unwatched);
+        // Beside: nobody's checkpoint is durable later for it.
+        let round = self.joiner.round(&unwatched);
+        self.joining = round.map(|round| Warming::start(0, round));
     }
 }
 

@@ -125,7 +125,7 @@ impl Pool {
     /// Lets memory be there for the buffers that are taken first, so many bytes of them, unless it
     /// is told to stop.
     pub(crate) fn warm(&self, bytes: usize, stop: &AtomicBool) {
-        self.arena.memory.warm(bytes, stop);
+        self.arena.memory.warm(0..bytes, stop, |_| ());
     }
 
     /// How many buffers nobody has.

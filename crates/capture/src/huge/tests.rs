@@ -16,7 +16,8 @@ fn small_pages_become_huge_ones_and_hold_what_they_held() {
     unsafe { libc::madvise(memory.start().cast(), bytes, libc::MADV_HUGEPAGE) };
     let span = Span { start: memory.start() as usize, bytes };
     let mut joiner = HugePageJoiner::default();
-    joiner.join(&[span]);
+    let never = AtomicBool::new(false);
+    joiner.round(&[span]).into_iter().for_each(|join| join(&never));
     assert!(words[..touched].iter().zip(0u32..).all(|(byte, at)| *byte == (at / 7) as u8));
     if let Some(pagemap) = &joiner.pagemap {
         let huge = blocks(span).filter(|block| pagemap.is_huge(block.clone())).count();

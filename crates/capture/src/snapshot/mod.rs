@@ -113,6 +113,16 @@ impl Snapshots {
         self.pool.warm(stop);
     }
 
+    /// Bytes for copies that have memory behind them: copying there does not wait for the system.
+    pub fn ready_bytes(&self) -> usize {
+        self.pool.ready_bytes()
+    }
+
+    /// Nanoseconds that the system takes to put memory behind a byte; `None`: not measured yet.
+    pub fn warm_ns(&self) -> Option<f64> {
+        self.pool.warm_ns()
+    }
+
     /// Memory that copies of all wanted pages take, at most.
     pub fn bytes_for(wanted: &[Wanted], page_bytes: usize) -> usize {
         wanted.iter().map(|region| copied_bytes(region, page_bytes) + copy::SLACK).sum()
@@ -190,6 +200,7 @@ impl Snapshots {
         // Nothing is protected yet: these are the bytes at the ends, and regions of few changes.
         // SAFETY: the caller vouches for the memory.
         unsafe { plan.run(threads) };
+        self.pool.used(slots_from);
         let raise = |shield: &Shield| shield.raise(&ranges, slots_from, threads);
         if holds && !self.shield.as_ref().is_some_and(raise) {
             return Err(Refused::Memory);

@@ -1,7 +1,8 @@
 //! The pool: memory for copies, made ready beside the program before a snapshot needs it.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::Instant;
 
 use standfast_sys::AlignedBuf;
 
@@ -12,6 +13,10 @@ pub(super) struct Pool(Arc<Arena>);
 struct Arena {
     base: *mut u8,
     bytes: usize,
+    /// Bytes from the front that have memory behind them.
+    ready: AtomicUsize,
+    /// Bytes that were made ready beside the program, and how long that took.
+    warmed: (AtomicUsize, AtomicU64),
     /// Keeps the memory; only ever touched through `base`.
     memory: AlignedBuf,
 }
@@ -27,13 +32,38 @@ impl Pool {
     pub(super) fn new(bytes: usize) -> Option<Self> {
         let mut memory = AlignedBuf::try_with_len(bytes)?;
         let (base, bytes) = (memory.as_mut_ptr(), memory.len());
-        Some(Self(Arc::new(Arena { base, bytes, memory })))
+        let (ready, warmed) = (AtomicUsize::new(0), Default::default());
+        Some(Self(Arc::new(Arena { base, bytes, ready, warmed, memory })))
     }
 
     /// Lets memory be there, unless it is told to stop: a program that is stopped should not wait
     /// for the system to find it.
     pub(super) fn warm(&self, stop: &AtomicBool) {
-        self.0.memory.warm(self.0.bytes, stop);
+        let (bytes, ns) = &self.0.warmed;
+        let mut since = Instant::now();
+        self.0.memory.warm(self.ready_bytes()..self.0.bytes, stop, |piece| {
+            bytes.fetch_add(piece.len(), Ordering::Relaxed);
+            let passed = std::mem::replace(&mut since, Instant::now()).elapsed();
+            ns.fetch_add(passed.as_nanos() as u64, Ordering::Relaxed);
+            self.used(piece.end);
+        });
+    }
+
+    /// Copies lie before this place: there is memory behind it from now on.
+    pub(super) fn used(&self, end: usize) {
+        self.0.ready.fetch_max(end, Ordering::Relaxed);
+    }
+
+    /// Bytes from the front that have memory behind them.
+    pub(super) fn ready_bytes(&self) -> usize {
+        self.0.ready.load(Ordering::Relaxed)
+    }
+
+    /// Nanoseconds that the system takes to put memory behind a byte; `None`: not measured yet.
+    pub(super) fn warm_ns(&self) -> Option<f64> {
+        let (bytes, ns) = &self.0.warmed;
+        let bytes = bytes.load(Ordering::Relaxed);
+        (bytes > 0).then(|| ns.load(Ordering::Relaxed) as f64 / bytes as f64)
     }
 
     pub(super) fn bytes(&self) -> usize {

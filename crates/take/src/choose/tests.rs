@@ -1,7 +1,7 @@
 use super::*;
 
 fn offer(cow_ns: Option<u64>, staged_ns: Option<u64>) -> Offer {
-    Offer { can_freeze: true, cow_ns, staged_ns }
+    Offer { can_freeze: true, cow_ns, staged_ns, stop_ns: 100 }
 }
 
 #[test]
@@ -43,4 +43,23 @@ fn programs_that_write_at_once_are_staged_and_others_are_not() {
     // It writes to everything while it is protected.
     costs.shielded(bytes, 1_000_000, Held { ns: 900_000_000, bytes });
     assert!(!cow_is_less(&costs), "{costs:?}");
+}
+
+#[test]
+fn a_copy_into_memory_that_is_not_there_yet_can_cost_more_than_stopping() {
+    let bytes = 1 << 30;
+    let mut costs = Costs::default();
+    let way = |costs: &Costs, cold: u64, warm_ns| {
+        let staged_ns = Some(costs.staged_ns(bytes) + costs.cold_ns(cold, warm_ns));
+        let offer =
+            Offer { can_freeze: true, cow_ns: None, staged_ns, stop_ns: costs.stop_ns(bytes) };
+        choose(Capture::Auto, &[offer])
+    };
+    assert_eq!(way(&costs, 0, None), Way::Staged);
+    assert_eq!(way(&costs, bytes, None), Way::Stop);
+    assert_eq!(way(&costs, bytes, Some(0.2)), Way::Staged, "huge pages are there soon");
+    assert_eq!(way(&costs, bytes / 8, Some(1.7)), Way::Staged, "most of it is ready");
+    // The store turns out to be slow.
+    (0..4).for_each(|_| costs.stopped(bytes, 4_000_000_000));
+    assert_eq!(way(&costs, bytes, Some(1.7)), Way::Staged);
 }
