@@ -406,3 +406,44 @@ fn only_the_writer_lock_of_this_store_is_taken_over() {
     drop(taken);
     drop(one.lock(Lock::Writer).unwrap());
 }
+
+#[test]
+fn a_directory_goes_with_the_last_object_in_it() {
+    let dir = TempDir::new().unwrap();
+    let store = open(dir.path());
+    for name in ["images/1/a", "images/1/b", "images/2/a", "marks/a"] {
+        store.put(name, b"x").unwrap();
+    }
+    store.remove("images/1/a").unwrap();
+    assert_eq!(files(&dir.path().join("images")), ["1", "2"]);
+    store.remove("images/1/b").unwrap();
+    store.remove("marks/a").unwrap();
+    assert_eq!(files(&dir.path().join("images")), ["2"]);
+    assert_eq!(files(&dir.path().join("marks")), [""; 0], "the first row stays");
+    // What an earlier version has left goes when leftovers do; what is used stays.
+    std::fs::create_dir(dir.path().join("images/0")).unwrap();
+    store.discard_unsealed().unwrap();
+    assert_eq!(files(&dir.path().join("images")), ["2"]);
+    store.put("images/1/a", b"again").unwrap();
+    assert_eq!(store.get("images/1/a", 9).unwrap(), b"again");
+}
+
+#[test]
+fn writers_do_not_mind_that_others_remove_the_directory() {
+    let dir = TempDir::new().unwrap();
+    let store = open(dir.path());
+    std::thread::scope(|scope| {
+        for number in 0..4 {
+            let store = &store;
+            scope.spawn(move || {
+                let name = format!("images/all/{number}");
+                for round in 0..300u32 {
+                    store.put(&name, &round.to_le_bytes()).unwrap();
+                    assert_eq!(store.get(&name, 4).unwrap(), round.to_le_bytes());
+                    store.remove(&name).unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(store.list("").unwrap(), []);
+}

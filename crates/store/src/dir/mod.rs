@@ -157,7 +157,11 @@ impl Store for DirStore {
             rustix::fs::fsync(&*dir)?;
             failpoint::pass("store.remove.after")
         };
-        remove().map_err(self.tree.os("remove", name))
+        remove().map_err(self.tree.os("remove", name))?;
+        if let Some((path, _)) = name.rsplit_once('/') {
+            self.tree.remove_if_empty(path);
+        }
+        Ok(())
     }
 
     fn discard_unsealed(&self) -> Result<u64> {

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
-use super::tree::Tree;
+use super::tree::{Tree, VANISHED_MAX};
 use crate::contract::OwnedBytes;
 use crate::error::{Error, Result};
 use crate::failpoint;
@@ -133,10 +133,17 @@ pub(super) struct Part {
 
 impl Part {
     pub(super) fn create(tree: &Arc<Tree>, name: &str, io: Io) -> Result<Part> {
-        let os = || tree.os("create", name);
-        failpoint::pass("store.create").map_err(os())?;
-        let (dir, base) = tree.parent_for_writing(name)?;
-        let (part_name, file) = create_unique(&dir, base).map_err(os())?;
+        failpoint::pass("store.create").map_err(tree.os("create", name))?;
+        let mut made = create_in_directory(tree, name)?;
+        for _ in 1..VANISHED_MAX {
+            match made {
+                // Somebody found the directory empty, and removed it, in this instant.
+                (_, Err(Errno::NOENT)) => made = create_in_directory(tree, name)?,
+                _ => break,
+            }
+        }
+        let (dir, created) = made;
+        let (part_name, file) = created.map_err(tree.os("create", name))?;
         // Held as long as the writer lives, so that nobody discards it as a leftover.
         // Where flock does not exist, the store's writer lock alone has to do.
         let _ = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive);
@@ -243,7 +250,7 @@ impl Drop for Part {
 
 /// Creates a file that nobody else has. Names clash only between hosts that share the directory
 /// and happen to use equal process numbers.
-fn create_unique(dir: &OwnedFd, base: &str) -> io::Result<(String, File)> {
+fn create_unique(dir: &OwnedFd, base: &str) -> Created {
     const ATTEMPTS: usize = 1000;
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -253,8 +260,16 @@ fn create_unique(dir: &OwnedFd, base: &str) -> io::Result<(String, File)> {
         match rustix::fs::openat(dir, &*name, flags, Mode::RUSR | Mode::WUSR) {
             Ok(fd) => return Ok((name, File::from(fd))),
             Err(Errno::EXIST) => {}
-            Err(errno) => return Err(errno.into()),
+            Err(errno) => return Err(errno),
         }
     }
-    Err(Errno::EXIST.into())
+    Err(Errno::EXIST)
+}
+
+type Created = rustix::io::Result<(String, File)>;
+
+fn create_in_directory(tree: &Tree, name: &str) -> Result<(Arc<OwnedFd>, Created)> {
+    let (dir, base) = tree.parent_for_writing(name)?;
+    let created = create_unique(&dir, base);
+    Ok((dir, created))
 }

@@ -5,17 +5,17 @@
 //!
 //! Invariants:
 //! - A directory that an object is written to has been made durable in its own parent before, whoever
-//!   created it.
+//!   created it. One that was removed and created again is another directory.
 //! - Every directory belongs to somebody who is trusted and is written by nobody else. That holds for the
 //!   two above the store as far as nobody else can replace what is in them.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, StatxFlags};
 use rustix::io::Errno;
 use standfast_sys::trust::{Distrust, Trust};
 
@@ -28,6 +28,8 @@ const ABOVE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXE
 
 /// How many directories are remembered as durable; forgetting one only costs an fsync.
 const DURABLE_MAX: usize = 4096;
+/// A directory that somebody else removes in the same instant, so often, is a broken one.
+pub(super) const VANISHED_MAX: usize = 16;
 
 /// The store's directory, held open.
 #[derive(Debug)]
@@ -35,7 +37,29 @@ pub(super) struct Tree {
     root: Arc<OwnedFd>,
     path: String,
     trust: Trust,
-    durable: Mutex<HashSet<String>>,
+    durable: Mutex<HashMap<String, Identity>>,
+}
+
+/// Which directory of a path it is: one that was removed may be there again. Those of the first row are
+/// never removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Identity {
+    FirstRow,
+    Made { inode: u64, second: i64, nanosecond: u32 },
+}
+
+impl Identity {
+    /// `None` where the file system does not tell when it was made.
+    fn of(dir: &OwnedFd, path: &str) -> Option<Self> {
+        if !path.contains('/') {
+            return Some(Self::FirstRow);
+        }
+        let wanted = StatxFlags::INO | StatxFlags::BTIME;
+        let stat = rustix::fs::statx(dir, "", AtFlags::EMPTY_PATH, wanted).ok()?;
+        let told = StatxFlags::from_bits_retain(stat.stx_mask).contains(wanted);
+        let (second, nanosecond) = (stat.stx_btime.tv_sec, stat.stx_btime.tv_nsec);
+        told.then_some(Self::Made { inode: stat.stx_ino, second, nanosecond })
+    }
 }
 
 impl Tree {
@@ -165,9 +189,9 @@ impl Tree {
     /// As [`parent`](Tree::parent), creating the directories on the way.
     pub(super) fn parent_for_writing<'n>(&self, name: &'n str) -> Result<(Arc<OwnedFd>, &'n str)> {
         let mut dir = self.root.clone();
-        if !self.is_known("") {
+        if !self.is_known("", Some(Identity::FirstRow)) {
             self.close_to_others(&dir, "")?;
-            self.know("");
+            self.know("", Some(Identity::FirstRow));
         }
         for (end, _) in name.match_indices('/') {
             let path = &name[..end];
@@ -178,12 +202,22 @@ impl Tree {
     }
 
     fn subdirectory(&self, dir: &Arc<OwnedFd>, path: &str, part: &str) -> Result<Arc<OwnedFd>> {
-        match rustix::fs::mkdirat(&**dir, part, self.trust.directory_mode()) {
-            // Some read-only file systems report that first, some the existing directory.
-            Ok(()) | Err(Errno::EXIST | Errno::ROFS | Errno::ACCESS) => {}
-            Err(errno) => return Err(self.os("create the directory of", path)(errno)),
+        let make_and_open = || {
+            match rustix::fs::mkdirat(&**dir, part, self.trust.directory_mode()) {
+                // Some read-only file systems report that first, some the existing directory.
+                Ok(()) | Err(Errno::EXIST | Errno::ROFS | Errno::ACCESS) => {}
+                Err(errno) => return Err(self.os("create the directory of", path)(errno)),
+            }
+            Ok(rustix::fs::openat(&**dir, part, DIRECTORY, Mode::empty()))
+        };
+        let mut opened = make_and_open()?;
+        for _ in 1..VANISHED_MAX {
+            match opened {
+                Err(Errno::NOENT) => opened = make_and_open()?,
+                _ => break,
+            }
         }
-        let next = match rustix::fs::openat(&**dir, part, DIRECTORY, Mode::empty()) {
+        let next = match opened {
             Ok(next) => Arc::new(next),
             Err(errno) => {
                 self.refuse_link(dir, part, path)?;
@@ -198,25 +232,38 @@ impl Tree {
     /// Another process or thread may have created `path` and not yet have synced it: so does
     /// everybody who writes there, once.
     fn make_durable(&self, parent: &OwnedFd, dir: &OwnedFd, path: &str) -> Result<()> {
-        if self.is_known(path) {
+        let identity = Identity::of(dir, path);
+        if self.is_known(path, identity) {
             return Ok(());
         }
         self.close_to_others(dir, path)?;
         rustix::fs::fsync(parent).map_err(self.os("sync the directory of", path))?;
-        self.know(path);
+        self.know(path, identity);
         Ok(())
     }
 
-    fn is_known(&self, path: &str) -> bool {
-        self.durable.lock().unwrap_or_else(PoisonError::into_inner).contains(path)
+    fn is_known(&self, path: &str, identity: Option<Identity>) -> bool {
+        let durable = self.durable.lock().unwrap_or_else(PoisonError::into_inner);
+        identity.is_some() && durable.get(path).copied() == identity
     }
 
-    fn know(&self, path: &str) {
+    fn know(&self, path: &str, identity: Option<Identity>) {
+        let Some(identity) = identity else { return };
         let mut durable = self.durable.lock().unwrap_or_else(PoisonError::into_inner);
         if durable.len() >= DURABLE_MAX {
             durable.clear();
         }
-        durable.insert(path.to_owned());
+        durable.insert(path.to_owned(), identity);
+    }
+
+    /// Removes a directory below the first row, if nothing is in it: a store of many checkpoints would
+    /// have one for each that was ever taken. That it comes back after a power loss does no harm.
+    pub(super) fn remove_if_empty(&self, path: &str) {
+        let Some((above, base)) = path.rsplit_once('/') else { return };
+        if let Ok(Some(above)) = self.directory(above) {
+            // Whoever writes to it just now has a file in it, or makes it again.
+            let _ = rustix::fs::unlinkat(&*above, base, AtFlags::REMOVEDIR);
+        }
     }
 
     /// Gives a directory of this user the mode and group of the setting: an earlier version left that to

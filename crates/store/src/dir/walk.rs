@@ -14,7 +14,7 @@ use crate::name::{NAME_BYTES_MAX, is_valid, part_is_valid};
 /// The objects below `prefix`, sorted by name.
 pub(super) fn objects(tree: &Tree, prefix: &str) -> Result<Vec<ObjectMeta>> {
     let mut found = Vec::new();
-    visit(tree, prefix, &mut |_, _, name, stat| {
+    visit(tree, prefix, &mut Vec::new(), &mut |_, _, name, stat| {
         if is_valid(name) {
             let bytes = u64::try_from(stat.st_size).unwrap_or(0);
             found.push(ObjectMeta { name: name.to_owned(), bytes });
@@ -25,10 +25,12 @@ pub(super) fn objects(tree: &Tree, prefix: &str) -> Result<Vec<ObjectMeta>> {
     Ok(found)
 }
 
-/// Removes the part files that no living writer holds; the bytes that came back.
+/// Removes the part files that no living writer holds, and directories that nothing is left in; the
+/// bytes that came back.
 pub(super) fn discard_parts(tree: &Tree) -> Result<u64> {
     let mut freed = 0;
-    visit(tree, "", &mut |dir, file_name, name, stat| {
+    let mut directories = Vec::new();
+    visit(tree, "", &mut directories, &mut |dir, file_name, name, stat| {
         if part::is_part(file_name) && !is_held(dir, file_name) {
             match rustix::fs::unlinkat(dir, file_name, AtFlags::empty()) {
                 Ok(()) => freed += u64::try_from(stat.st_blocks).unwrap_or(0) * 512,
@@ -38,6 +40,7 @@ pub(super) fn discard_parts(tree: &Tree) -> Result<u64> {
         }
         Ok(())
     })?;
+    directories.iter().for_each(|path| tree.remove_if_empty(path));
     Ok(freed)
 }
 
@@ -52,10 +55,16 @@ fn is_held(dir: &OwnedFd, file_name: &str) -> bool {
 
 type Visitor<'v> = &'v mut dyn FnMut(&OwnedFd, &str, &str, Stat) -> Result<()>;
 
-/// Calls `visitor(directory, file name, name below the root, stat)` for every plain file.
+/// Calls `visitor(directory, file name, name below the root, stat)` for every plain file; adds the
+/// directories, deepest first.
 /// Links, devices and names that are not UTF-8 are skipped; so is anything nested deeper
 /// than a name can say, which bounds the recursion.
-fn visit(tree: &Tree, path: &str, visitor: Visitor<'_>) -> Result<()> {
+fn visit(
+    tree: &Tree,
+    path: &str,
+    directories: &mut Vec<String>,
+    visitor: Visitor<'_>,
+) -> Result<()> {
     let Some(dir) = tree.directory(path)? else { return Ok(()) };
     let entries = Dir::read_from(&*dir).map_err(tree.os("list", path))?;
     for entry in entries {
@@ -74,7 +83,8 @@ fn visit(tree: &Tree, path: &str, visitor: Visitor<'_>) -> Result<()> {
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => visitor(&dir, file_name, &name, stat)?,
             FileType::Directory if part_is_valid(file_name) && name.len() < NAME_BYTES_MAX => {
-                visit(tree, &name, visitor)?;
+                visit(tree, &name, directories, visitor)?;
+                directories.push(name);
             }
             _ => {}
         }
