@@ -194,10 +194,15 @@ impl Catalog {
         self.numbers.get(&id).copied()
     }
 
+    /// Of every number, whether its segment is one of these.
+    pub fn are(&self, these: impl Fn(SegmentId) -> bool) -> Vec<bool> {
+        self.segments.iter().map(|segment| these(segment.id)).collect()
+    }
+
     /// Forgets segments: their pages are no longer known. Numbers stay as they are.
     pub fn forget(&mut self, gone: impl Fn(SegmentId) -> bool) {
+        let gone = self.are(gone);
         let Self { segments, table, .. } = self;
-        let gone: Vec<bool> = segments.iter().map(|segment| gone(segment.id)).collect();
         if !gone.contains(&true) {
             return;
         }

@@ -121,11 +121,14 @@ impl Remembered {
     fn needed(&self) -> Option<Vec<Needed>> {
         let refs = self.ledger.known_refs()?;
         // By number of the catalog: where the slots of the segment go, and the first one's number.
-        let mut places: BTreeMap<u32, (usize, u32)> = BTreeMap::new();
+        let mut places: Vec<Option<(usize, u32)>> = Vec::new();
         let mut at: BTreeMap<SegmentId, usize> = BTreeMap::new();
         let mut all: Vec<Needed> = Vec::new();
         for (number, slot) in refs.filter_map(|place| place.stored()) {
-            let (place, first) = *places.entry(number).or_insert_with(|| {
+            if places.len() <= number as usize {
+                places.resize(number as usize + 1, None);
+            }
+            let (place, first) = *places[number as usize].get_or_insert_with(|| {
                 let id = self.ledger.catalog.segment_id(number);
                 let (segment, first) = self.writer.agent.placed(id);
                 let place = *at.entry(segment).or_insert_with(|| {

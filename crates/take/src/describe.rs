@@ -152,15 +152,19 @@ fn count(
 #[derive(Default)]
 struct Table {
     order: Vec<u32>,
-    places: BTreeMap<u32, u32>,
+    /// By number of the catalog. Pages of one region may each lie in another segment: no search.
+    places: Vec<Option<u32>>,
 }
 
 impl Table {
     fn place(&mut self, number: u32) -> u32 {
-        let order = &mut self.order;
-        *self.places.entry(number).or_insert_with(|| {
-            order.push(number);
-            order.len() as u32 - 1
+        let at = number as usize;
+        if self.places.len() <= at {
+            self.places.resize(at + 1, None);
+        }
+        *self.places[at].get_or_insert_with(|| {
+            self.order.push(number);
+            self.order.len() as u32 - 1
         })
     }
 }

@@ -93,15 +93,18 @@ impl Ledger {
     }
 
     /// Takes the pages of these segments for changed: the next checkpoint stores them again.
-    pub(crate) fn retire(&mut self, gone: &BTreeSet<SegmentId>, tracks: &mut Tracks) {
-        self.catalog.forget(|id| gone.contains(&id));
-        let catalog = &self.catalog;
+    pub(crate) fn retire(&mut self, names: &BTreeSet<SegmentId>, tracks: &mut Tracks) {
+        // By number: every page is asked for its segment.
+        let gone = self.catalog.are(|id| names.contains(&id));
         for (region, positions) in &mut self.positions {
             let mut pages = vec![0; positions.refs().len().div_ceil(64)];
-            let lies_there = |number| gone.contains(&catalog.segment_id(number));
-            positions.retire(lies_there, |page| pages[page / 64] |= 1 << (page % 64));
+            positions.retire(
+                |number| gone[number as usize],
+                |page| pages[page / 64] |= 1 << (page % 64),
+            );
             tracks.look_at(region, Dirty::Pages(pages));
         }
+        self.catalog.forget(|id| names.contains(&id));
     }
 
     /// Forgets all pages; the next checkpoint reads them back from the store.
