@@ -115,7 +115,7 @@ fn from_job(global: &Global, args: &PlanArgs, sourced: &mut Sourced) -> Result<(
         None => 1,
     };
     let of_node = |manifest: &Manifest| {
-        sourced.inputs.ranks_per_node.min(manifest.ranks.into()) as f64
+        sourced.inputs.job.ranks_per_node.min(manifest.ranks.into()) as f64
             / f64::from(manifest.ranks.max(1))
     };
     let told: Vec<Checkpoint> = inventory
@@ -159,16 +159,16 @@ fn spread(newest: &Manifest, args: &PlanArgs, sourced: &mut Sourced, job: &str) 
     let ranks = u64::from(newest.ranks.max(1));
     let here = (newest.images.len() as u64).clamp(1, ranks);
     let source = format!("job {job}, {here} of its {ranks} ranks in this store");
-    let nodes = args.job.nodes.or(sourced.knows("nodes").then_some(sourced.inputs.nodes));
+    let nodes = args.job.nodes.or(sourced.knows("nodes").then_some(sourced.inputs.job.nodes));
     if args.job.ranks_per_node.is_none() && !sourced.knows("ranks_per_node") {
         let all_here = nodes.map_or(ranks, |nodes| ranks.div_ceil(nodes.max(1)));
-        sourced.inputs.ranks_per_node = if here < ranks { here } else { all_here };
+        sourced.inputs.job.ranks_per_node = if here < ranks { here } else { all_here };
         sourced.note("ranks_per_node", &source);
     }
-    let per_node = args.job.ranks_per_node.unwrap_or(sourced.inputs.ranks_per_node).max(1);
-    sourced.inputs.ranks_per_node = per_node;
+    let per_node = args.job.ranks_per_node.unwrap_or(sourced.inputs.job.ranks_per_node).max(1);
+    sourced.inputs.job.ranks_per_node = per_node;
     if nodes.is_none() {
-        sourced.inputs.nodes = ranks.div_ceil(per_node);
+        sourced.inputs.job.nodes = ranks.div_ceil(per_node);
         sourced.note("nodes", &source);
     }
     ranks.div_ceil(here)
@@ -180,25 +180,35 @@ type Number = (&'static str, &'static str, Option<f64>, fn(&mut Inputs) -> &mut 
 fn numbers(args: &PlanArgs) -> [Number; 16] {
     let (job, failures, machine) = (&args.job, &args.failures, &args.machine);
     [
-        ("--size", "bytes_per_node", job.size, |i| &mut i.bytes_per_node),
-        ("--changed", "changed_share", job.changed, |i| &mut i.changed_share),
-        ("--mtti", "mtti_s", failures.mtti, |i| &mut i.mtti_s),
-        ("--process-share", "process_share", failures.process_share, |i| &mut i.process_share),
+        ("--size", "bytes_per_node", job.size, |i| &mut i.job.bytes_per_node),
+        ("--changed", "changed_share", job.changed, |i| &mut i.job.changed_share),
+        ("--mtti", "mtti_s", failures.mtti, |i| &mut i.failures.mtti_s),
+        ("--process-share", "process_share", failures.process_share, |i| {
+            &mut i.failures.process_share
+        }),
         ("--nodes-per-incident", "nodes_per_incident", failures.nodes_per_incident, |i| {
-            &mut i.nodes_per_incident
+            &mut i.failures.nodes_per_incident
         }),
-        ("--survival", "survival", failures.survival, |i| &mut i.survival),
-        ("--relaunch", "relaunch_s", failures.relaunch, |i| &mut i.relaunch_s),
-        ("--capture", "capture_bps", machine.capture, |i| &mut i.capture_bps),
-        ("--local-write", "local_write_bps", machine.local_write, |i| &mut i.local_write_bps),
-        ("--local-read", "local_read_bps", machine.local_read, |i| &mut i.local_read_bps),
-        ("--global-write", "global_write_bps", machine.global_write, |i| &mut i.global_write_bps),
-        ("--global-read", "global_read_bps", machine.global_read, |i| &mut i.global_read_bps),
-        ("--network", "network_bps", machine.network, |i| &mut i.network_bps),
-        ("--network-latency", "network_latency_s", machine.network_latency, |i| {
-            &mut i.network_latency_s
+        ("--survival", "survival", failures.survival, |i| &mut i.failures.survival),
+        ("--relaunch", "relaunch_s", failures.relaunch, |i| &mut i.failures.relaunch_s),
+        ("--capture", "capture_bps", machine.capture, |i| &mut i.rates.capture_bps),
+        ("--local-write", "local_write_bps", machine.storage.local_write, |i| {
+            &mut i.rates.local_write_bps
         }),
-        ("--encode", "encode_bps", machine.encode, |i| &mut i.encode_bps),
+        ("--local-read", "local_read_bps", machine.storage.local_read, |i| {
+            &mut i.rates.local_read_bps
+        }),
+        ("--global-write", "global_write_bps", machine.storage.global_write, |i| {
+            &mut i.rates.global_write_bps
+        }),
+        ("--global-read", "global_read_bps", machine.storage.global_read, |i| {
+            &mut i.rates.global_read_bps
+        }),
+        ("--network", "network_bps", machine.network.network, |i| &mut i.rates.network_bps),
+        ("--network-latency", "network_latency_s", machine.network.network_latency, |i| {
+            &mut i.rates.network_latency_s
+        }),
+        ("--encode", "encode_bps", machine.network.encode, |i| &mut i.rates.encode_bps),
         ("--pool-max", "pool_bytes_max", machine.pool_max, |i| &mut i.pool_bytes_max),
     ]
 }
@@ -209,11 +219,11 @@ fn others(args: &PlanArgs) -> [(&'static str, &'static str, bool); 8] {
     [
         ("--nodes", "nodes", args.job.nodes.is_some()),
         ("--ranks-per-node", "ranks_per_node", args.job.ranks_per_node.is_some()),
-        ("--group-max", "group_max", machine.group_max.is_some()),
-        ("--local-space", "local_bytes", machine.local_space.is_some()),
+        ("--group-max", "group_max", machine.ring.group_max.is_some()),
+        ("--local-space", "local_bytes", machine.storage.local_space.is_some()),
         ("--no-agent", "background", machine.no_agent),
-        ("--group", "group", machine.group.is_some()),
-        ("--shards", "shards", machine.shards.is_some()),
+        ("--group", "group", machine.ring.group.is_some()),
+        ("--shards", "shards", machine.ring.shards.is_some()),
         ("--codec", "codecs", !machine.codec.is_empty()),
     ]
 }
@@ -230,12 +240,12 @@ fn from_options(args: &PlanArgs, sourced: &mut Sourced) {
     }
     let machine = &args.machine;
     let inputs = &mut sourced.inputs;
-    inputs.nodes = args.job.nodes.unwrap_or(inputs.nodes);
-    inputs.ranks_per_node = args.job.ranks_per_node.unwrap_or(inputs.ranks_per_node);
-    inputs.group_max = machine.group_max.unwrap_or(inputs.group_max);
-    inputs.local_bytes = machine.local_space.or(inputs.local_bytes);
+    inputs.job.nodes = args.job.nodes.unwrap_or(inputs.job.nodes);
+    inputs.job.ranks_per_node = args.job.ranks_per_node.unwrap_or(inputs.job.ranks_per_node);
+    inputs.ring.group_max = machine.ring.group_max.unwrap_or(inputs.ring.group_max);
+    inputs.local_bytes = machine.storage.local_space.or(inputs.local_bytes);
     inputs.background &= !machine.no_agent;
-    (inputs.group, inputs.shards) = (machine.group, machine.shards);
+    (inputs.ring.group, inputs.ring.shards) = (machine.ring.group, machine.ring.shards);
     if !machine.codec.is_empty() {
         inputs.codecs.clone_from(&machine.codec);
     }
