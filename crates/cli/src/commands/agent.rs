@@ -155,6 +155,6 @@ fn place_of(global: &Global, args: &PlaceArgs) -> Result<Place> {
 fn idle(global: &Global, args: &StartArgs) -> Result<std::time::Duration> {
     match args.idle {
         Some(idle) => Ok(idle.0),
-        None => Ok(standfast_admin::load(&global.place())?.config.agent_idle.0),
+        None => Ok(standfast_admin::load(&global.place())?.config.agent.idle.0),
     }
 }

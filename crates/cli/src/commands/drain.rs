@@ -29,26 +29,24 @@ const TRIES: u32 = 5;
 /// Carries checkpoints to global storage.
 pub(crate) fn drain(global: &Global, args: &DrainArgs, output: &Output) -> Result<ExitCode> {
     let job = open(&global.place())?;
-    give_way(args, &job.config)?;
-    let to = args.to.as_deref().unwrap_or(&job.config.global);
-    if to.is_empty() {
-        return Err(Error::NoGlobal { to: "drain to" }.into());
-    }
+    give_way(args, &job.config.drain.priority)?;
+    let to = args.to.as_deref().or(job.config.levels.global.as_deref());
+    let to = to.filter(|to| !to.is_empty()).ok_or(Error::NoGlobal { to: "drain to" })?;
     interrupt::listen();
     let encoding = Encoding {
-        codec: args.codec.unwrap_or(job.config.drain_codec),
+        codec: args.codec.unwrap_or(job.config.drain.codec),
         filter: FilterChoice::Auto,
         threads: args.threads.map_or(job.config.threads(), |threads| threads as usize),
     };
     let progress = Progress::default();
     let flow = Flow::new(&*job.store, interrupt::requested(), &progress)
-        .rate(args.rate.or(Some(job.config.drain_rate.0).filter(|rate| *rate > 0)))
+        .rate(args.rate.or(job.config.levels.global_rate.map(|rate| rate.0.0)))
         .deadline(args.deadline.map(|time| Instant::now() + time));
     let retention = Retention {
-        newest: args.keep.unwrap_or(job.config.keep_global) as usize,
-        every: job.config.keep_every,
+        newest: args.keep.or(job.config.levels.global_keep.newest).unwrap_or(0) as usize,
+        every: job.config.keep_every(),
     };
-    let policy = match args.every.unwrap_or(job.config.drain_every) {
+    let policy = match args.every.unwrap_or(job.config.levels.drain_every()) {
         0 => Policy::Newest,
         every => Policy::Every(every),
     };
@@ -96,11 +94,11 @@ fn late(arrived: usize) -> Result<ExitCode> {
 }
 
 /// Lets the program, and everybody else, go first.
-fn give_way(args: &DrainArgs, config: &standfast::config::Config) -> Result<()> {
+fn give_way(args: &DrainArgs, usual: &Priority) -> Result<()> {
     let priority = Priority {
-        nice: args.nice.unwrap_or(config.drain_nice),
-        io: args.ionice.unwrap_or(config.drain_ionice),
-        cores: args.cpus.clone().unwrap_or_else(|| config.drain_cpus.clone()),
+        nice: args.nice.unwrap_or(usual.nice),
+        io: args.ionice.unwrap_or(usual.io),
+        cores: args.cpus.as_ref().unwrap_or(&usual.cores).clone(),
     };
     priority.take().map_err(|error| Failure::os("set", "priority or cores", error))
 }

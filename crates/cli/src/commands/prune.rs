@@ -49,10 +49,14 @@ fn keep(job: &OpenJob, args: &PruneArgs) -> Result<Keep> {
     });
     Ok(Keep {
         // Who names what goes wants nothing else to go.
-        newest: if by_name { 0 } else { args.keep.unwrap_or(job.config.keep) as usize },
+        newest: if by_name {
+            0
+        } else {
+            args.keep.or(job.config.place.keep.newest).unwrap_or(0) as usize
+        },
         named: named.collect::<Result<_>>()?,
         versions: args.keep_version.iter().copied().map(Version).collect(),
-        every: args.keep_every.unwrap_or(job.config.keep_every),
+        every: args.keep_every.unwrap_or(job.config.keep_every()),
         drop_damaged: args.damaged,
         ..Keep::default()
     })

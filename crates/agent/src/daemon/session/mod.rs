@@ -143,7 +143,7 @@ impl Session {
             return Ok(());
         }
         state.blocks += 1;
-        let raw_bytes = u64::from(block.pages) * u64::from(self.begin.page_bytes);
+        let raw_bytes = u64::from(block.pages) * u64::from(self.begin.packing.page_bytes);
         state.block_bytes = state.block_bytes.saturating_add(raw_bytes);
         let attempt = self.attempt(&mut state, block.order)?;
         let Block { stream, number, pages, elem, hashes, .. } = block;
@@ -212,7 +212,7 @@ impl Session {
         state.links.remove(&rank);
         state.gone.insert(rank);
         let event = if willingly { "leave" } else { "rank lost" };
-        self.log.event(event, json!({ "store": self.begin.store, "rank": rank }));
+        self.log.event(event, json!({ "store": self.begin.store.path, "rank": rank }));
         state.broken |= !willingly;
         // What this rank has handed over stays; but the attempt may wait for what never comes.
         self.give_up_if_short(state);
@@ -244,7 +244,7 @@ impl Session {
             state.failed += 1;
             self.log.event(
                 "given up",
-                json!({ "store": self.begin.store, "version": attempt.order.version.0 }),
+                json!({ "store": self.begin.store.path, "version": attempt.order.version.0 }),
             );
         }
         // Those that have handed it over wait for news; the others pass them over.
@@ -261,10 +261,10 @@ impl Session {
         let goes_at_once = state.overflowed;
         let current = state.attempt.get_or_insert_with(|| {
             let of = SegmentSettings {
-                job: self.begin.job,
+                job: self.begin.store.job,
                 rank: Rank(self.begin.ranks[0]),
-                hash: self.begin.hash,
-                page_bytes: self.begin.page_bytes,
+                hash: self.begin.packing.hash,
+                page_bytes: self.begin.packing.page_bytes,
                 created_ns: order.taken_ns,
             };
             let segments = self.core.begin(of, self.begin.ranks.len());
@@ -337,7 +337,7 @@ impl Session {
         let state = self.state();
         let order = state.committing.or(state.attempt.as_ref().map(|attempt| attempt.order));
         SessionStatus {
-            store: self.begin.store.clone(),
+            store: self.begin.store.path.clone(),
             ranks: self.begin.ranks.len() as u32,
             connected: state.links.len() as u32,
             pool_bytes: u64::from(self.pool.units()) * u64::from(self.pool.unit_bytes()),

@@ -58,16 +58,16 @@ fn config(global: &Global, scratch: &Path) -> Result<Config> {
     let loaded = standfast_admin::load(&global.place())?;
     let mut config = loaded.config.clone();
     if *loaded.origin("job") == Origin::Default {
-        config.job = "demo".into();
+        config.place.job = "demo".into();
     }
     if global.store.is_none() {
-        config.store = scratch.join("store").to_string_lossy().into_owned();
+        config.place.store = scratch.join("store").to_string_lossy().into_owned();
         return Ok(config);
     }
-    if !standfast_admin::forgets_the_dead(&config.store) {
+    if !standfast_admin::forgets_the_dead(&config.place.store) {
         return Err(Failure::new(
             Kind::Unsupported,
-            format!("{} would stay locked by the solver that is killed", config.store),
+            format!("{} would stay locked by the solver that is killed", config.place.store),
         )
         .advise("show it in a directory; an object store's lock.writer is removed by hand"));
     }
@@ -75,7 +75,10 @@ fn config(global: &Global, scratch: &Path) -> Result<Config> {
         Ok(inventory) if !inventory.checkpoints.is_empty() || !inventory.damaged.is_empty() => {
             Err(Failure::new(
                 Kind::Invalid,
-                format!("job {:?} in {} has checkpoints already", config.job, config.store),
+                format!(
+                    "job {:?} in {} has checkpoints already",
+                    config.place.job, config.place.store
+                ),
             )
             .advise("choose another --job or --store for the demonstration"))
         }
@@ -146,7 +149,7 @@ impl Demo<'_> {
         let killed = self.killed(&first, &restarted)?;
 
         act(3, "the program is started again and asks for its state", self.output)?;
-        let store = (self.config.store.as_str(), self.config.job.as_str());
+        let store = (self.config.place.store.as_str(), self.config.place.job.as_str());
         let last = self.to_the_end(Some(store), &restarted, Some(killed.step))?;
         self.told_run("restarted", &last)?;
 
@@ -163,7 +166,7 @@ impl Demo<'_> {
             "demo",
             json!({
                 "size": size, "steps": work.steps, "every": work.every,
-                "protected_bytes": bytes, "store": self.config.store,
+                "protected_bytes": bytes, "store": self.config.place.store,
             }),
         )?;
         let title = "A heat solver is killed in mid-run, and ends with the same answer";
@@ -206,7 +209,7 @@ impl Demo<'_> {
     /// Lets a solver run until some instant after its second checkpoint, and kills it.
     fn killed(&self, first: &Run, answer: &Path) -> Result<Run> {
         let bar = bar::steps(self.output, self.work.steps, "running");
-        let store = (self.config.store.as_str(), self.config.job.as_str());
+        let store = (self.config.place.store.as_str(), self.config.place.job.as_str());
         let started = Instant::now();
         let mut child = Child::start(&self.work, Some(store), answer)?;
         let (mut run, mut end) = (Run::default(), None);

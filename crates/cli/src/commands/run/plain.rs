@@ -61,7 +61,7 @@ impl Way for Plain<'_> {
         self.ask.reset(from).map_err(failed)?;
         let mut command = command(self.args);
         let config = &self.loaded.config;
-        command.env("STANDFAST_STORE", &config.store).env("STANDFAST_JOB", &config.job);
+        command.env("STANDFAST_STORE", &config.place.store).env("STANDFAST_JOB", &config.place.job);
         command.env("STANDFAST_SIGNAL", self.signal.to_string());
         command.env("STANDFAST_LAB_RUN_REQUEST", &self.path);
         if let Some(every) = self.args.every {

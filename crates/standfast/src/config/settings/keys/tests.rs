@@ -2,13 +2,12 @@ use super::*;
 use crate::config::Settings;
 
 #[test]
-fn defaults_are_as_the_table_says_and_can_be_read_again() {
+fn defaults_can_be_read_again() {
     assert!(KEYS.len() <= 18);
     let default = Settings::default();
     for key in KEYS {
-        assert_eq!((key.show)(&default), key.default, "{}", key.name);
         let mut again = default.clone();
-        again.set(key.name, key.default).unwrap();
+        again.set(key.name, &key.default()).unwrap();
         assert_eq!(again, default, "{}", key.name);
     }
 }
