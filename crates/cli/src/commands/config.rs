@@ -8,7 +8,7 @@ use standfast::config::{FILE, KEYS, Key, LAB_KEYS, Loaded, Origin, PREFIX, Setti
 use crate::args::{ConfigArgs, Global};
 use crate::escape;
 use crate::failure::Result;
-use crate::output::{Align, Column, FAINT, Output};
+use crate::output::{FAINT, Output};
 
 /// Prints the effective settings, the reference or a file to start from.
 pub(crate) fn run(global: &Global, args: &ConfigArgs, output: &Output) -> Result<ExitCode> {
@@ -54,9 +54,8 @@ fn table<T: Default>(
         record(key, Some((&value, &origin)), output)?;
         rows.push(vec![key.name.to_owned(), escape::name(&value), escape::name(&origin)]);
     }
-    let columns =
-        [Column("SETTING", Align::Left), Column("VALUE", Align::Left), Column("FROM", Align::Left)];
-    output.table(&columns, rows)
+    let columns = "SETTING|VALUE|FROM";
+    output.table(columns, rows)
 }
 
 fn origin(loaded: &Loaded, name: &str) -> String {

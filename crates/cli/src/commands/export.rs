@@ -35,7 +35,7 @@ pub(crate) fn run(global: &Global, args: &ExportArgs, output: &Output) -> Result
 
 fn tell(planned: &[Exported], total: u64, args: &ExportArgs, output: &Output) -> Result<()> {
     for file in planned {
-        output.record("file", json!(file))?;
+        output.record("file", file)?;
         output.line(format_args!(
             "  {}  {}  ({})",
             args.to.join(&file.file).display(),

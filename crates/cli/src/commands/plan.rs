@@ -21,7 +21,7 @@ use standfast_admin::{choose, open};
 use crate::args::{Global, PlanArgs};
 use crate::escape;
 use crate::failure::{Failure, Result};
-use crate::output::{Align, Column, Output, TITLE};
+use crate::output::{Output, TITLE};
 
 /// Gathers the inputs, plans and prints.
 pub(crate) fn run(global: &Global, args: &PlanArgs, output: &Output) -> Result<ExitCode> {
@@ -38,9 +38,8 @@ pub(crate) fn run(global: &Global, args: &PlanArgs, output: &Output) -> Result<E
         output.raw(format_args!("{}\n", render::json_line("plan", &plan)))?;
     }
     output.line(output.paint(TITLE, "planned for"))?;
-    let columns =
-        [Column("INPUT", Align::Left), Column("VALUE", Align::Left), Column("FROM", Align::Left)];
-    output.table(&columns, sourced.fields().into_iter().map(|field| row(args, field)).collect())?;
+    let columns = "INPUT|VALUE|FROM";
+    output.table(columns, sourced.fields().into_iter().map(|field| row(args, field)).collect())?;
     output.line(output.paint(TITLE, "\nplan"))?;
     output.line(render::plan(&plan).trim_end())?;
     output

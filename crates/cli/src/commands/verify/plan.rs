@@ -52,7 +52,7 @@ fn tell(outlook: &Outlook, job: &OpenJob, manifest: &Manifest, output: &Output) 
     )?;
     let title = format!("checkpoint {} of job {}", manifest.version, job.name);
     let looked = format!("level {level}, {} looked at", stores(job.parts.len()));
-    output.line(format_args!("{}  {}", output.paint(TITLE, title), output.paint(FAINT, looked)))?;
+    output.line(output.heading(title, looked))?;
     match outlook {
         Outlook::Local { missing } => local(missing, output),
         Outlook::Ring { topology, survey, plan } => ring_plan(topology, survey, plan, output),
