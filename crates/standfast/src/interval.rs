@@ -73,8 +73,7 @@ impl Pace {
     pub(crate) fn taken(&mut self, version: Version, begun: Duration, now: Duration) {
         if let Rule::Auto(live) = &mut self.rule {
             let blocked = now.saturating_sub(begun);
-            live.checkpoint_done(now.as_secs_f64(), blocked.as_secs_f64())
-                .expect("a duration is not negative");
+            live.checkpoint_done(blocked.as_secs_f64()).expect("a duration is not negative");
         }
         self.newest = Some(version);
         self.start_again(now);
