@@ -60,7 +60,7 @@ impl Fetch {
     pub fn open(place: &Place, from: Option<&str>, version: Option<u64>) -> Result<Self> {
         let loaded = place::load(place)?;
         let from = from.or(loaded.config.levels.global.as_deref()).filter(|from| !from.is_empty());
-        let from = from.ok_or(Error::NoGlobal { to: "fetch from" })?.to_owned();
+        let from = from.ok_or(Error::NoGlobal("fetch from"))?.to_owned();
         let mut far = loaded.clone();
         (far.config.place.store, far.config.levels.global) = (from.clone(), Some(from));
         let source = place::open_loaded(&far)?;
@@ -126,7 +126,7 @@ impl Near {
 fn checkpoints(store: &dyn Store) -> Result<Vec<Manifest>> {
     match Inventory::read(store) {
         Ok(inventory) => Ok(inventory.checkpoints),
-        Err(standfast_restart::Unreadable::NoStore { .. }) => Ok(Vec::new()),
+        Err(standfast_restart::Unreadable::NoStore(_)) => Ok(Vec::new()),
         Err(error) => Err(error.into()),
     }
 }

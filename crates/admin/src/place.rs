@@ -108,7 +108,7 @@ fn together(mut jobs: Vec<OpenJob>, place: &Place) -> Result<OpenJob> {
     let parts: Vec<Arc<dyn Store>> = jobs.iter().map(|job| Arc::clone(&job.store)).collect();
     let places: Vec<String> = jobs.iter().map(|job| job.place.clone()).collect();
     let first = match jobs.is_empty() {
-        true => return Err(Error::NoStores { places: place.stores.join(", ") }),
+        true => return Err(Error::NoStores(place.stores.join(", "))),
         false => jobs.swap_remove(0),
     };
     let store = Arc::new(UnionStore::new(parts.clone()));
@@ -162,7 +162,7 @@ pub fn choose(inventory: &Inventory, version: Option<u64>) -> Result<&Manifest> 
         None => inventory
             .checkpoints
             .first()
-            .ok_or_else(|| Error::NoCheckpoint { job: inventory.header.job.clone() }),
+            .ok_or_else(|| Error::NoCheckpoint(inventory.header.job.clone())),
     }
 }
 

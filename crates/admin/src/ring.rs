@@ -76,7 +76,7 @@ pub struct GroupView {
 impl RingView {
     /// Reads the record of a checkpoint's ring.
     pub fn read(job: &OpenJob, manifest: &Manifest) -> Result<Self> {
-        let none = || Error::NoRing { version: manifest.version };
+        let none = || Error::NoRing(manifest.version);
         let topology = ring::read(&*job.store, manifest)?.ok_or_else(none)?;
         if topology.ranks() != manifest.ranks as usize {
             return Err(Error::RingRanks { of: topology.ranks(), ranks: manifest.ranks });

@@ -122,7 +122,7 @@ impl<'a> Drain<'a> {
     pub fn arrived(&self) -> Result<Vec<Manifest>> {
         match known_inventory(self.to) {
             Ok(inventory) => Ok(inventory.checkpoints),
-            Err(Unreadable::NoStore { .. }) => Ok(Vec::new()),
+            Err(Unreadable::NoStore(_)) => Ok(Vec::new()),
             Err(error) => Err(error.into()),
         }
     }
@@ -155,7 +155,7 @@ impl<'a> Drain<'a> {
         let version = manifest.version;
         let _kept = self.from.lock(Lock::Keep(version.0))?;
         self.carry_locked(manifest, flow, go_on).map_err(|error| match error.kind() {
-            Kind::Missing if !self.is_still_here(manifest) => Error::Gone { version },
+            Kind::Missing if !self.is_still_here(manifest) => Error::Gone(version),
             _ => error,
         })
     }
@@ -168,7 +168,7 @@ impl<'a> Drain<'a> {
     ) -> Result<Carried> {
         let version = manifest.version;
         if !self.is_still_here(manifest) {
-            return Err(Error::Gone { version });
+            return Err(Error::Gone(version));
         }
         self.put_header()?;
         self.carry_history(0)?;
@@ -190,7 +190,7 @@ impl<'a> Drain<'a> {
                 continue;
             }
             if !go_on(left) {
-                return Err(Error::TooSlow { version });
+                return Err(Error::TooSlow(version));
             }
             match self.bring(wanted, is_part, flow, &mut carried)? {
                 Some(landed) => drop(known.insert(wanted.id, landed)),
@@ -371,8 +371,8 @@ impl<'a> Drain<'a> {
                 check_manifests(self.to)?;
                 Ok(true)
             }
-            Ok(_) => Err(Error::OtherJob { place: self.to.describe() }),
-            Err(Unreadable::NoStore { .. }) => Ok(false),
+            Ok(_) => Err(Error::OtherJob(self.to.describe())),
+            Err(Unreadable::NoStore(_)) => Ok(false),
             Err(error) => Err(error.into()),
         }
     }

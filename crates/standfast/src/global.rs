@@ -69,7 +69,7 @@ pub(crate) fn header(config: &Config) -> Result<Option<StoreHeader>> {
     let Some(store) = reach(config)? else { return Ok(None) };
     match read_header(&*store) {
         Ok(header) => Ok(Some(header)),
-        Err(standfast_restart::Unreadable::NoStore { .. }) => Ok(None),
+        Err(standfast_restart::Unreadable::NoStore(_)) => Ok(None),
         Err(error) => Err(unreachable(config, &error.into())),
     }
 }
@@ -116,7 +116,7 @@ pub(crate) fn look(config: &Config, header: &StoreHeader) -> Result<Option<Inven
     match Inventory::read(&*store) {
         Ok(inventory) if inventory.header.id == header.id => Ok(Some(inventory)),
         Ok(_) => Err(Cause::OtherJob { place: store.describe() }.into()),
-        Err(standfast_restart::Unreadable::NoStore { .. }) => Ok(None),
+        Err(standfast_restart::Unreadable::NoStore(_)) => Ok(None),
         Err(error) => Err(unreachable(config, &error.into())),
     }
 }

@@ -148,7 +148,7 @@ impl Differ<'_> {
             [None, None] => return Ok(()),
         };
         if image_a.page_bytes != image_b.page_bytes || image_a.hash != image_b.hash {
-            return Err(Error::CapturedDifferently { region: name.to_owned() });
+            return Err(Error::CapturedDifferently(name.to_owned()));
         }
         if a.pages_digest == b.pages_digest && a.bytes == b.bytes {
             return Ok(());

@@ -282,7 +282,7 @@ impl Drains {
             return Ok(());
         }
         let target = EncryptedStore::wrap(open(global, trust)?, draining.key()?)?;
-        let wrong = |error: standfast_reduce::Error| Error::Manner { why: error.to_string() };
+        let wrong = |error: standfast_reduce::Error| Error::Manner(error.to_string());
         let encoding = Encoding {
             codec: manner.codec.parse().map_err(wrong)?,
             filter: FilterChoice::Auto,
@@ -371,7 +371,7 @@ impl Draining {
     /// Where the target's key comes from, if it has one.
     fn key(&self) -> Result<Option<&KeySource>, Error> {
         let Some(text) = &self.errand.manner.key else { return Ok(None) };
-        let source = text.parse().map_err(|why| Error::Manner { why })?;
+        let source = text.parse().map_err(|why| Error::Manner(why))?;
         Ok(Some(self.key.get_or_init(|| source)))
     }
 

@@ -271,7 +271,7 @@ impl Shared {
         }
         match sessions.entry(token) {
             Entry::Vacant(place) => drop(place.insert(Arc::clone(&session))),
-            Entry::Occupied(_) => return Err(Error::Protocol { why: "a session begins twice" }),
+            Entry::Occupied(_) => return Err(Error::Protocol("a session begins twice")),
         }
         drop(sessions);
         let Begin { store, packing, keep_every, global, .. } = session.begin.clone();

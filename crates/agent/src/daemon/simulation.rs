@@ -117,9 +117,9 @@ impl Agent {
     ) -> Result<()> {
         let pool = self.session.pool();
         pool.ask(rank, 1)?;
-        let end = self.ends.get_mut(&rank).ok_or(Error::Protocol { why: "no such rank" })?;
+        let end = self.ends.get_mut(&rank).ok_or(Error::Protocol("no such rank"))?;
         end.listen();
-        let unit = end.units.pop().ok_or(Error::Protocol { why: "no unit was granted" })?;
+        let unit = end.units.pop().ok_or(Error::Protocol("no unit was granted"))?;
         pool.fill(unit, bytes);
         let pages = bytes.len() as u32 / self.session.begin.packing.page_bytes;
         let block = Block { order, stream, number, unit, pages, elem: 0, hashes };

@@ -31,7 +31,7 @@ pub(crate) fn drain(global: &Global, args: &DrainArgs, output: &Output) -> Resul
     let job = open(&global.place())?;
     give_way(args, &job.config.drain.priority)?;
     let to = args.to.as_deref().or(job.config.levels.global.as_deref());
-    let to = to.filter(|to| !to.is_empty()).ok_or(Error::NoGlobal { to: "drain to" })?;
+    let to = to.filter(|to| !to.is_empty()).ok_or(Error::NoGlobal("drain to"))?;
     interrupt::listen();
     let encoding = Encoding {
         codec: args.codec.unwrap_or(job.config.drain.codec),

@@ -262,7 +262,7 @@ fn wrong_input(args: &PlanArgs, error: &ModelError) -> Failure {
     let option = match error {
         ModelError::Field { field, .. } => option_of(args, field),
         ModelError::Pair { field, .. } => option_of(args, field),
-        ModelError::Infeasible { .. } => {
+        ModelError::Infeasible(_) => {
             return failure.advise(
                 "ask for less --survival, or allow larger groups (--group-max) or more --shards",
             );

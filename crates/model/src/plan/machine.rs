@@ -65,9 +65,7 @@ impl Machine {
                 best = Some(Chosen { machine, pattern, outcome });
             }
         }
-        best.ok_or_else(|| ModelError::Infeasible {
-            reason: "there is no codec to choose".to_owned(),
-        })
+        best.ok_or_else(|| ModelError::Infeasible("there is no codec to choose".to_owned()))
     }
 
     /// The machine with a codec decided by name.
@@ -221,12 +219,10 @@ fn choose_groups(inputs: &Inputs) -> Result<Option<(Groups, f64)>> {
         }
     }
     let shards = inputs.ring.shards.map_or(String::new(), |m| format!(" with {m} shards"));
-    Err(ModelError::Infeasible {
-        reason: format!(
-            "groups of at most {} nodes{shards} survive {closest:.6} of the incidents, survival \
+    Err(ModelError::Infeasible(format!(
+        "groups of at most {} nodes{shards} survive {closest:.6} of the incidents, survival \
              {} is wanted",
-            sizes.end(),
-            inputs.failures.survival
-        ),
-    })
+        sizes.end(),
+        inputs.failures.survival
+    )))
 }

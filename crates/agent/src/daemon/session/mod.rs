@@ -172,7 +172,7 @@ impl Session {
         }
         let attempt = self.attempt(&mut state, part.order)?;
         if attempt.parts.insert(rank, (part, Stopwatch::start())).is_some() {
-            return Err(Error::Protocol { why: "a rank hands its part over twice" });
+            return Err(Error::Protocol("a rank hands its part over twice"));
         }
         if attempt.parts.len() < self.begin.ranks.len() {
             self.give_up_if_short(state);
@@ -253,7 +253,7 @@ impl Session {
 
     fn attempt<'a>(&self, state: &'a mut State, order: Order) -> Result<&'a mut Attempt> {
         if state.committing.is_some() {
-            return Err(Error::Protocol { why: "a checkpoint begins before the last has settled" });
+            return Err(Error::Protocol("a checkpoint begins before the last has settled"));
         }
         if state.attempt.is_none() {
             check_order(state, order)?;
@@ -273,7 +273,7 @@ impl Session {
         });
         match current.order.attempt == order.attempt && current.order.version == order.version {
             true => Ok(current),
-            false => Err(Error::Protocol { why: "two checkpoints at once" }),
+            false => Err(Error::Protocol("two checkpoints at once")),
         }
     }
 
@@ -365,11 +365,11 @@ fn check_order(state: &State, order: Order) -> Result<()> {
     let mut known = state.inventory.iter().flat_map(|inventory| &inventory.checkpoints);
     let is_known = known.any(|manifest| manifest.attempt == order.attempt);
     if is_known || state.ended(order.attempt).is_some() {
-        return Err(Error::Protocol { why: "an attempt that has ended" });
+        return Err(Error::Protocol("an attempt that has ended"));
     }
     match order.version.0 > 0 && order.sequence <= SEQUENCE_MAX {
         true => Ok(()),
-        false => Err(Error::Protocol { why: "a checkpoint out of bounds" }),
+        false => Err(Error::Protocol("a checkpoint out of bounds")),
     }
 }
 
