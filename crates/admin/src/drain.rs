@@ -21,7 +21,6 @@ pub use standfast_drain::{
     Carried, Cores, Encoding, Error as DrainError, Event, Flow, IoPriority, Priority, Progress,
     Retention, Until,
 };
-pub use standfast_reduce::FilterChoice;
 pub use standfast_restart::read_drains;
 
 /// Opens the target and carries what is due. Who follows a job waits for a target that cannot be

@@ -24,7 +24,7 @@ use std::time::Duration;
 use standfast_format::{
     Image, ImageRef, Kind, Level, Manifest, Rank, SegmentId, SegmentRef, StoreHeader, Version, name,
 };
-use standfast_reduce::{CodecSpec, FilterChoice};
+use standfast_reduce::CodecSpec;
 use standfast_restart::{
     Inventory, Unreadable, check_manifests, complete_header, decode_image, history, read_header,
 };
@@ -36,7 +36,7 @@ use crate::error::{Error, Result};
 use crate::flow::Flow;
 use crate::record;
 use crate::retain::{self, Retention};
-use crate::segment;
+use crate::segment::{self, Passage};
 
 /// A checkpoint that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +76,7 @@ impl<'a> Drain<'a> {
         let header = read_header(global)?;
         let alone = local.lock(Lock::Writer)?;
         let codec = CodecSpec::NONE.into();
-        let encoding = Encoding { codec, filter: FilterChoice::Auto, threads };
+        let encoding = Encoding { codec, threads };
         Self::checked(global, local, header, encoding, Level::Local, alone)
     }
 
@@ -254,7 +254,9 @@ impl<'a> Drain<'a> {
             flow.read(wanted.file_bytes);
             return Ok(Some(found));
         }
-        let sent = segment::carry(&reader, wanted, &self.header, self.to, &self.codecs, flow)?;
+        let (header, codecs) = (&self.header, &self.codecs);
+        let passage = Passage { from: &reader, header, codecs, flow };
+        let sent = passage.carry(wanted, self.to)?;
         carried.segments += 1;
         carried.from_bytes += wanted.file_bytes;
         carried.to_bytes += sent.file_bytes;

@@ -11,7 +11,6 @@ use standfast_drain::{
     Carried, Drain, Encoding, Error, Event, Flow, Progress, Retention, Until, lack,
 };
 use standfast_format::name;
-use standfast_reduce::FilterChoice;
 use standfast_restart::{Inventory, check_segment, read_drains};
 use standfast_store::{DirStore, Lock, ObjectStore, Options, Store};
 use tempfile::TempDir;
@@ -59,7 +58,7 @@ fn job(dir: &Path) -> Job {
 }
 
 fn encoding(codec: &str) -> Encoding {
-    Encoding { codec: codec.parse().unwrap(), filter: FilterChoice::Auto, threads: 2 }
+    Encoding { codec: codec.parse().unwrap(), threads: 2 }
 }
 
 /// Carries what is due.

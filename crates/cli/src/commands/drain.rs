@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use standfast::Kind;
 use standfast_admin::drain::{
-    self, Carried, DrainError, Encoding, Event, Fetch, FilterChoice, Flow, Policy, Priority,
-    Progress, Retention, Until,
+    self, Carried, DrainError, Encoding, Event, Fetch, Flow, Policy, Priority, Progress, Retention,
+    Until,
 };
 use standfast_admin::human_bytes;
 use standfast_admin::{Error, open};
@@ -35,7 +35,6 @@ pub(crate) fn drain(global: &Global, args: &DrainArgs, output: &Output) -> Resul
     interrupt::listen();
     let encoding = Encoding {
         codec: args.codec.unwrap_or(job.config.drain.codec),
-        filter: FilterChoice::Auto,
         threads: args.threads.map_or(job.config.threads(), |threads| threads as usize),
     };
     let progress = Progress::default();
