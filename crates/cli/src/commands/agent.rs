@@ -54,14 +54,12 @@ fn status(place: &Place, output: &Output) -> Result<ExitCode> {
     let status = standfast_agent::status(place)?;
     let Status { pid, version, uptime_s, beat_ms, stopping, writes, written_bytes, .. } = &status;
     let average = written_bytes.checked_div(*writes);
-    output.record(
-        "agent",
-        json!({
-            "pid": pid, "version": version, "uptime_s": uptime_s, "beat_ms": beat_ms,
-            "stopping": stopping, "writes": writes, "written_bytes": written_bytes,
-            "dir": place.dir(), "log": place.log(),
-        }),
-    )?;
+    let fields = json!({
+        "pid": pid, "version": version, "uptime_s": uptime_s, "beat_ms": beat_ms,
+        "stopping": stopping, "writes": writes, "written_bytes": written_bytes,
+        "dir": place.dir(), "log": place.log(),
+    });
+    output.record("agent", fields)?;
     for session in &status.sessions {
         let mut fields = json!(session);
         fields["write_bytes_average"] = json!(average);

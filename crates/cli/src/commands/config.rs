@@ -71,13 +71,11 @@ fn record<T: Default>(
     output: &Output,
 ) -> Result<()> {
     let (value, origin) = effective.unzip();
-    output.record(
-        "setting",
-        json!({
-            "name": key.name, "value": value, "origin": origin, "default": key.default(),
-            "values": key.values, "help": key.help,
-        }),
-    )
+    let fields = json!({
+        "name": key.name, "value": value, "origin": origin, "default": key.default(),
+        "values": key.values, "help": key.help,
+    });
+    output.record("setting", fields)
 }
 
 /// All settings as a Markdown table.

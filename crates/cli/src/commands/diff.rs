@@ -43,13 +43,11 @@ fn records(regions: &[RegionDiff], args: &DiffArgs, output: &Output) -> Result<(
         }
     }
     let (changed, pages, bytes) = totals(regions);
-    output.record(
-        "summary",
-        json!({
-            "before": args.before, "after": args.after, "regions_changed": changed,
-            "pages_changed": pages, "bytes_changed": bytes,
-        }),
-    )
+    let fields = json!({
+        "before": args.before, "after": args.after, "regions_changed": changed,
+        "pages_changed": pages, "bytes_changed": bytes,
+    });
+    output.record("summary", fields)
 }
 
 fn row(region: &RegionDiff) -> Vec<String> {

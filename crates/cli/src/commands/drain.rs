@@ -168,13 +168,11 @@ fn told(
 ) -> Result<()> {
     let Carried { version, segments, from_bytes, to_bytes } = *carried;
     let seconds = time.as_secs_f64();
-    output.record(
-        word,
-        json!({
-            "version": version, "segments": segments, "from_bytes": from_bytes,
-            "to_bytes": to_bytes, "seconds": seconds, "paused_seconds": paused_ns as f64 * 1e-9,
-        }),
-    )?;
+    let fields = json!({
+        "version": version, "segments": segments, "from_bytes": from_bytes,
+        "to_bytes": to_bytes, "seconds": seconds, "paused_seconds": paused_ns as f64 * 1e-9,
+    });
+    output.record(word, fields)?;
     let rate = output.paint(FAINT, format_args!("in {seconds:.1} s"));
     output.line(format_args!(
         "{}  checkpoint {version}: {} carried as {} {rate}",

@@ -43,13 +43,11 @@ fn tell(planned: &[Exported], total: u64, args: &ExportArgs, output: &Output) ->
             escape::name(&file.region)
         ))?;
     }
-    output.record(
-        "exported",
-        json!({
-            "version": args.version, "to": args.to.to_string_lossy(), "files": planned.len(),
-            "bytes": total,
-        }),
-    )?;
+    let fields = json!({
+        "version": args.version, "to": args.to.to_string_lossy(), "files": planned.len(),
+        "bytes": total,
+    });
+    output.record("exported", fields)?;
     output.line(format_args!(
         "{}  {} of checkpoint {}, every page verified; {} tells which file is whose",
         output.paint(GOOD, "exported"),

@@ -26,13 +26,11 @@ pub(crate) fn run(global: &Global, output: &Output) -> Result<ExitCode> {
 }
 
 fn tell(job: &str, listing: &Listing, output: &Output) -> Result<()> {
-    output.record(
-        "job",
-        json!({
-            "job": job, "store": listing.place, "checkpoints": listing.checkpoints.len(),
-            "stored_bytes": listing.stored_bytes(), "finished": listing.is_finished,
-        }),
-    )?;
+    let fields = json!({
+        "job": job, "store": listing.place, "checkpoints": listing.checkpoints.len(),
+        "stored_bytes": listing.stored_bytes(), "finished": listing.is_finished,
+    });
+    output.record("job", fields)?;
     let finished = if listing.is_finished { "  finished" } else { "" };
     let heading = output.heading(format_args!("job {job}"), escape::name(&listing.place));
     output.line(format_args!("{heading}{finished}"))?;
@@ -94,24 +92,22 @@ fn row(checkpoint: &Checkpoint, newest: bool) -> Vec<String> {
 
 fn record(job: &str, checkpoint: &Checkpoint, newest: bool, output: &Output) -> Result<()> {
     let manifest = &checkpoint.manifest;
-    output.record(
-        "checkpoint",
-        json!({
-            "job": job,
-            "version": manifest.version,
-            "sequence": manifest.sequence,
-            "newest": newest,
-            "marked": checkpoint.is_marked,
-            "finished": checkpoint.is_finished,
-            "abandoned": checkpoint.is_abandoned,
-            "attempt": manifest.attempt.to_string(),
-            "taken": moment::local(manifest.taken_ns),
-            "taken_ns": manifest.taken_ns,
-            "level": checkpoint.level,
-            "ranks": manifest.ranks,
-            "captured_bytes": manifest.stats.captured_bytes,
-            "stored_bytes": checkpoint.stored_bytes(),
-            "ratio": checkpoint.ratio(),
-        }),
-    )
+    let fields = json!({
+        "job": job,
+        "version": manifest.version,
+        "sequence": manifest.sequence,
+        "newest": newest,
+        "marked": checkpoint.is_marked,
+        "finished": checkpoint.is_finished,
+        "abandoned": checkpoint.is_abandoned,
+        "attempt": manifest.attempt.to_string(),
+        "taken": moment::local(manifest.taken_ns),
+        "taken_ns": manifest.taken_ns,
+        "level": checkpoint.level,
+        "ranks": manifest.ranks,
+        "captured_bytes": manifest.stats.captured_bytes,
+        "stored_bytes": checkpoint.stored_bytes(),
+        "ratio": checkpoint.ratio(),
+    });
+    output.record("checkpoint", fields)
 }

@@ -26,7 +26,7 @@ use crate::output::{Output, TITLE};
 /// Gathers the inputs, plans and prints.
 pub(crate) fn run(global: &Global, args: &PlanArgs, output: &Output) -> Result<ExitCode> {
     let sourced = gather(global, args, output)?;
-    let plan = plan::plan(&sourced.inputs).map_err(|error| wrong_input(args, &error))?;
+    let plan = plan::plan(&sourced.inputs).map_err(|error| wrong_input(&error))?;
     if args.toml {
         let known: Vec<&str> = KEYS.iter().map(|key| key.name).collect();
         output.raw(plan::toml(&plan, &known))?;
@@ -39,7 +39,7 @@ pub(crate) fn run(global: &Global, args: &PlanArgs, output: &Output) -> Result<E
     }
     output.line(output.paint(TITLE, "planned for"))?;
     let columns = "INPUT|VALUE|FROM";
-    output.table(columns, sourced.fields().into_iter().map(|field| row(args, field)).collect())?;
+    output.table(columns, sourced.fields().into_iter().map(row).collect())?;
     output.line(output.paint(TITLE, "\nplan"))?;
     output.line(render::plan(&plan).trim_end())?;
     output
@@ -47,8 +47,8 @@ pub(crate) fn run(global: &Global, args: &PlanArgs, output: &Output) -> Result<E
     Ok(ExitCode::SUCCESS)
 }
 
-fn row(args: &PlanArgs, field: Field) -> Vec<String> {
-    let source = match (field.source.as_str(), option_of(args, field.name)) {
+fn row(field: Field) -> Vec<String> {
+    let source = match (field.source.as_str(), option_of(field.name)) {
         ("assumed", Some(option)) => format!("assumed ({option})"),
         _ => escape::name(&field.source),
     };
@@ -173,95 +173,84 @@ fn spread(newest: &Manifest, args: &PlanArgs, sourced: &mut Sourced, job: &str) 
     ranks.div_ceil(here)
 }
 
-/// Options that are plain numbers: option, field, value and its place.
-type Number = (&'static str, &'static str, Option<f64>, fn(&mut Inputs) -> &mut f64);
+/// An option, the field that it sets, and how; false where it is not given.
+type Setter = (&'static str, &'static str, fn(&PlanArgs, &mut Inputs) -> bool);
 
-fn numbers(args: &PlanArgs) -> [Number; 16] {
-    let (job, failures, machine) = (&args.job, &args.failures, &args.machine);
-    [
-        ("--size", "bytes_per_node", job.size, |i| &mut i.job.bytes_per_node),
-        ("--changed", "changed_share", job.changed, |i| &mut i.job.changed_share),
-        ("--mtti", "mtti_s", failures.mtti, |i| &mut i.failures.mtti_s),
-        ("--process-share", "process_share", failures.process_share, |i| {
-            &mut i.failures.process_share
-        }),
-        ("--nodes-per-incident", "nodes_per_incident", failures.nodes_per_incident, |i| {
-            &mut i.failures.nodes_per_incident
-        }),
-        ("--survival", "survival", failures.survival, |i| &mut i.failures.survival),
-        ("--relaunch", "relaunch_s", failures.relaunch, |i| &mut i.failures.relaunch_s),
-        ("--capture", "capture_bps", machine.capture, |i| &mut i.rates.capture_bps),
-        ("--local-write", "local_write_bps", machine.storage.local_write, |i| {
-            &mut i.rates.local_write_bps
-        }),
-        ("--local-read", "local_read_bps", machine.storage.local_read, |i| {
-            &mut i.rates.local_read_bps
-        }),
-        ("--global-write", "global_write_bps", machine.storage.global_write, |i| {
-            &mut i.rates.global_write_bps
-        }),
-        ("--global-read", "global_read_bps", machine.storage.global_read, |i| {
-            &mut i.rates.global_read_bps
-        }),
-        ("--network", "network_bps", machine.network.network, |i| &mut i.rates.network_bps),
-        ("--network-latency", "network_latency_s", machine.network.network_latency, |i| {
-            &mut i.rates.network_latency_s
-        }),
-        ("--encode", "encode_bps", machine.network.encode, |i| &mut i.rates.encode_bps),
-        ("--pool-max", "pool_bytes_max", machine.pool_max, |i| &mut i.pool_bytes_max),
-    ]
-}
+const OPTIONS: [Setter; 24] = [
+    ("--nodes", "nodes", |args, i| set(args.job.nodes, &mut i.job.nodes)),
+    ("--ranks-per-node", "ranks_per_node", |args, i| {
+        set(args.job.ranks_per_node, &mut i.job.ranks_per_node)
+    }),
+    ("--size", "bytes_per_node", |args, i| set(args.job.size, &mut i.job.bytes_per_node)),
+    ("--changed", "changed_share", |args, i| set(args.job.changed, &mut i.job.changed_share)),
+    ("--mtti", "mtti_s", |args, i| set(args.failures.mtti, &mut i.failures.mtti_s)),
+    ("--process-share", "process_share", |args, i| {
+        set(args.failures.process_share, &mut i.failures.process_share)
+    }),
+    ("--nodes-per-incident", "nodes_per_incident", |args, i| {
+        set(args.failures.nodes_per_incident, &mut i.failures.nodes_per_incident)
+    }),
+    ("--survival", "survival", |args, i| set(args.failures.survival, &mut i.failures.survival)),
+    ("--relaunch", "relaunch_s", |args, i| set(args.failures.relaunch, &mut i.failures.relaunch_s)),
+    ("--capture", "capture_bps", |args, i| set(args.machine.capture, &mut i.rates.capture_bps)),
+    ("--local-write", "local_write_bps", |args, i| {
+        set(args.machine.storage.local_write, &mut i.rates.local_write_bps)
+    }),
+    ("--local-read", "local_read_bps", |args, i| {
+        set(args.machine.storage.local_read, &mut i.rates.local_read_bps)
+    }),
+    ("--global-write", "global_write_bps", |args, i| {
+        set(args.machine.storage.global_write, &mut i.rates.global_write_bps)
+    }),
+    ("--global-read", "global_read_bps", |args, i| {
+        set(args.machine.storage.global_read, &mut i.rates.global_read_bps)
+    }),
+    ("--network", "network_bps", |args, i| {
+        set(args.machine.network.network, &mut i.rates.network_bps)
+    }),
+    ("--network-latency", "network_latency_s", |args, i| {
+        set(args.machine.network.network_latency, &mut i.rates.network_latency_s)
+    }),
+    ("--encode", "encode_bps", |args, i| set(args.machine.network.encode, &mut i.rates.encode_bps)),
+    ("--pool-max", "pool_bytes_max", |args, i| set(args.machine.pool_max, &mut i.pool_bytes_max)),
+    ("--group-max", "group_max", |args, i| set(args.machine.ring.group_max, &mut i.ring.group_max)),
+    ("--local-space", "local_bytes", |args, i| {
+        set(args.machine.storage.local_space.map(Some), &mut i.local_bytes)
+    }),
+    ("--no-agent", "background", |args, i| {
+        set(args.machine.no_agent.then_some(false), &mut i.background)
+    }),
+    ("--group", "group", |args, i| set(args.machine.ring.group.map(Some), &mut i.ring.group)),
+    ("--shards", "shards", |args, i| set(args.machine.ring.shards.map(Some), &mut i.ring.shards)),
+    ("--codec", "codecs", |args, i| {
+        let codecs = &args.machine.codec;
+        set((!codecs.is_empty()).then(|| codecs.clone()), &mut i.codecs)
+    }),
+];
 
-/// The other options: option, field, and whether it is given.
-fn others(args: &PlanArgs) -> [(&'static str, &'static str, bool); 8] {
-    let machine = &args.machine;
-    [
-        ("--nodes", "nodes", args.job.nodes.is_some()),
-        ("--ranks-per-node", "ranks_per_node", args.job.ranks_per_node.is_some()),
-        ("--group-max", "group_max", machine.ring.group_max.is_some()),
-        ("--local-space", "local_bytes", machine.storage.local_space.is_some()),
-        ("--no-agent", "background", machine.no_agent),
-        ("--group", "group", machine.ring.group.is_some()),
-        ("--shards", "shards", machine.ring.shards.is_some()),
-        ("--codec", "codecs", !machine.codec.is_empty()),
-    ]
+/// Takes over what is given.
+fn set<T>(given: Option<T>, place: &mut T) -> bool {
+    given.map(|value| *place = value).is_some()
 }
 
 fn from_options(args: &PlanArgs, sourced: &mut Sourced) {
-    for (option, field, value, place) in numbers(args) {
-        if let Some(value) = value {
-            *place(&mut sourced.inputs) = value;
+    for (option, field, apply) in OPTIONS {
+        if apply(args, &mut sourced.inputs) {
             sourced.note(field, option);
         }
-    }
-    for (option, field, _) in others(args).into_iter().filter(|(_, _, given)| *given) {
-        sourced.note(field, option);
-    }
-    let machine = &args.machine;
-    let inputs = &mut sourced.inputs;
-    inputs.job.nodes = args.job.nodes.unwrap_or(inputs.job.nodes);
-    inputs.job.ranks_per_node = args.job.ranks_per_node.unwrap_or(inputs.job.ranks_per_node);
-    inputs.ring.group_max = machine.ring.group_max.unwrap_or(inputs.ring.group_max);
-    inputs.local_bytes = machine.storage.local_space.or(inputs.local_bytes);
-    inputs.background &= !machine.no_agent;
-    (inputs.ring.group, inputs.ring.shards) = (machine.ring.group, machine.ring.shards);
-    if !machine.codec.is_empty() {
-        inputs.codecs.clone_from(&machine.codec);
     }
 }
 
 /// The option that sets a field.
-fn option_of(args: &PlanArgs, field: &str) -> Option<&'static str> {
-    let numbers = numbers(args).map(|(option, of, ..)| (option, of));
-    let others = others(args).map(|(option, of, _)| (option, of));
-    numbers.iter().chain(&others).find(|(_, of)| *of == field).map(|(option, _)| *option)
+fn option_of(field: &str) -> Option<&'static str> {
+    OPTIONS.iter().find(|(_, of, _)| *of == field).map(|(option, ..)| *option)
 }
 
-fn wrong_input(args: &PlanArgs, error: &ModelError) -> Failure {
+fn wrong_input(error: &ModelError) -> Failure {
     let failure = Failure::new(error.kind(), error.to_string());
     let option = match error {
-        ModelError::Field { field, .. } => option_of(args, field),
-        ModelError::Pair { field, .. } => option_of(args, field),
+        ModelError::Field { field, .. } => option_of(field),
+        ModelError::Pair { field, .. } => option_of(field),
         ModelError::Infeasible(_) => {
             return failure.advise(
                 "ask for less --survival, or allow larger groups (--group-max) or more --shards",

@@ -66,13 +66,11 @@ fn tell(job: &OpenJob, proposal: &Proposal, output: &Output) -> Result<()> {
     let plan = &proposal.plan;
     let numbers = |versions: &[Version]| versions.iter().map(|v| v.0).collect::<Vec<u64>>();
     let objects = || plan.manifests.iter().chain(&plan.images).chain(&plan.segments);
-    output.record(
-        "plan",
-        json!({
-            "keep": numbers(&plan.keep), "remove": numbers(&plan.remove),
-            "objects": objects().count(), "bytes": plan.bytes(), "unreadable": plan.unreadable,
-        }),
-    )?;
+    let fields = json!({
+        "keep": numbers(&plan.keep), "remove": numbers(&plan.remove),
+        "objects": objects().count(), "bytes": plan.bytes(), "unreadable": plan.unreadable,
+    });
+    output.record("plan", fields)?;
     output.line(output.paint(TITLE, format_args!("plan for job {}", job.name)))?;
     output.line(format_args!("  keep    {}", list(&plan.keep)))?;
     output.line(format_args!("  remove  {}", list(&plan.remove)))?;

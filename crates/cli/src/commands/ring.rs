@@ -26,15 +26,13 @@ fn summary(view: &RingView, manifest: &Manifest, output: &Output) -> Result<()> 
     let topology = &view.topology;
     let shape = topology.shape();
     let (members, shards) = (view.member_bytes(), view.shard_bytes());
-    output.record(
-        "ring",
-        json!({
-            "version": manifest.version, "nodes": topology.nodes(), "ranks": topology.ranks(),
-            "sectors": topology.sectors(), "groups": topology.ring().count(), "k": shape.k,
-            "m": shape.m, "worst_case": topology.worst_case(), "survives": topology.promise(),
-            "member_bytes": members, "shard_bytes": shards,
-        }),
-    )?;
+    let fields = json!({
+        "version": manifest.version, "nodes": topology.nodes(), "ranks": topology.ranks(),
+        "sectors": topology.sectors(), "groups": topology.ring().count(), "k": shape.k,
+        "m": shape.m, "worst_case": topology.worst_case(), "survives": topology.promise(),
+        "member_bytes": members, "shard_bytes": shards,
+    });
+    output.record("ring", fields)?;
     output.line(output.paint(TITLE, format_args!("ring of checkpoint {}", manifest.version)))?;
     output.line(format_args!(
         "  {} ranks on {} nodes, {} sectors of at least {} nodes, {} shards a group",
@@ -98,13 +96,11 @@ fn groups(view: &RingView, output: &Output) -> Result<()> {
 fn losses(view: &RingView, output: &Output) -> Result<()> {
     output.line(format_args!("\n{}", output.paint(TITLE, "nodes lost at once")))?;
     for (lost, chance) in view.losses() {
-        output.record(
-            "loss",
-            json!({
-                "nodes": lost, "survived": chance.survived, "sets": chance.sets,
-                "exact": chance.exact,
-            }),
-        )?;
+        let fields = json!({
+            "nodes": lost, "survived": chance.survived, "sets": chance.sets,
+            "exact": chance.exact,
+        });
+        output.record("loss", fields)?;
         let (style, text) = match chance.survived {
             share if share >= 1.0 => (GOOD, "always survived".to_owned()),
             share if share <= 0.0 => (BAD, "never survived".to_owned()),

@@ -60,27 +60,25 @@ fn summary(
 ) -> Result<()> {
     let found = show::summary(job, manifest, image);
     let (report, level, page_bytes) = (&found.report, found.level, found.page_bytes);
-    output.record(
-        "checkpoint",
-        json!({
-            "job": job.name,
-            "version": manifest.version,
-            "sequence": manifest.sequence,
-            "taken": moment::local(manifest.taken_ns),
-            "taken_ns": manifest.taken_ns,
-            "level": level,
-            "ranks": manifest.ranks,
-            "survives": level.survives(),
-            "marked": found.marked,
-            "finished": found.start.as_ref().is_some_and(|start| start.finished_ns > 0),
-            "declared": found.start.as_ref().map(|start| &start.declared),
-            "page_bytes": page_bytes,
-            "hash": found.hash.map(|hash| hash.name()),
-            "stats": manifest.stats,
-            "stored_bytes": report.stored_bytes(),
-            "metadata_bytes": report.metadata_bytes(),
-        }),
-    )?;
+    let fields = json!({
+        "job": job.name,
+        "version": manifest.version,
+        "sequence": manifest.sequence,
+        "taken": moment::local(manifest.taken_ns),
+        "taken_ns": manifest.taken_ns,
+        "level": level,
+        "ranks": manifest.ranks,
+        "survives": level.survives(),
+        "marked": found.marked,
+        "finished": found.start.as_ref().is_some_and(|start| start.finished_ns > 0),
+        "declared": found.start.as_ref().map(|start| &start.declared),
+        "page_bytes": page_bytes,
+        "hash": found.hash.map(|hash| hash.name()),
+        "stats": manifest.stats,
+        "stored_bytes": report.stored_bytes(),
+        "metadata_bytes": report.metadata_bytes(),
+    });
+    output.record("checkpoint", fields)?;
     let title = format!("checkpoint {} of job {}", manifest.version, job.name);
     let ranks = if manifest.ranks == 1 { "rank" } else { "ranks" };
     let facts = format!(
@@ -138,13 +136,11 @@ fn regions(regions: &[Region], output: &Output) -> Result<()> {
 fn segments(segments: &[Segment], output: &Output) -> Result<()> {
     let mut rows = Vec::new();
     for Segment { segment, used_slots, origin } in segments {
-        output.record(
-            "segment",
-            json!({
-                "segment": segment.id.to_string(), "bytes": segment.file_bytes,
-                "slots": segment.slots, "used_slots": used_slots, "origin": origin,
-            }),
-        )?;
+        let fields = json!({
+            "segment": segment.id.to_string(), "bytes": segment.file_bytes,
+            "slots": segment.slots, "used_slots": used_slots, "origin": origin,
+        });
+        output.record("segment", fields)?;
         let written = match origin {
             Origin::Own => "this checkpoint",
             Origin::Old => "an earlier one",

@@ -162,13 +162,11 @@ impl Demo<'_> {
     fn title(&self) -> Result<()> {
         let (size, work) = (u64::from(self.work.size), &self.work);
         let bytes = 2 * size * size * 8 + 8;
-        self.output.record(
-            "demo",
-            json!({
-                "size": size, "steps": work.steps, "every": work.every,
-                "protected_bytes": bytes, "store": self.config.place.store,
-            }),
-        )?;
+        let fields = json!({
+            "size": size, "steps": work.steps, "every": work.every,
+            "protected_bytes": bytes, "store": self.config.place.store,
+        });
+        self.output.record("demo", fields)?;
         let title = "A heat solver is killed in mid-run, and ends with the same answer";
         self.output.line(self.output.paint(TITLE, title))?;
         self.output.line(self.output.paint(
@@ -281,12 +279,10 @@ impl Demo<'_> {
 
     fn told_restart(&self, version: u64, step: u64, died: u64, passed_over: usize) -> Result<()> {
         let lost = died.saturating_sub(step);
-        self.output.record(
-            "restarted",
-            json!({
-                "version": version, "step": step, "steps_lost": lost, "passed_over": passed_over,
-            }),
-        )?;
+        let fields = json!({
+            "version": version, "step": step, "steps_lost": lost, "passed_over": passed_over,
+        });
+        self.output.record("restarted", fields)?;
         self.output.line(format_args!(
             "   {} from checkpoint {version}, step {step}: {lost} steps are computed again",
             self.output.paint(GOOD, "goes on"),
@@ -295,14 +291,12 @@ impl Demo<'_> {
 
     fn told_checkpoint(&self, version: u64, step: u64, stats: &Stats) -> Result<()> {
         let stored = stats.segment_bytes.saturating_add(stats.image_bytes);
-        self.output.record(
-            "checkpoint",
-            json!({
-                "version": version, "step": step, "stored_bytes": stored,
-                "captured_bytes": stats.captured_bytes, "blocked_ns": stats.blocked_ns,
-                "total_ns": stats.total_ns,
-            }),
-        )?;
+        let fields = json!({
+            "version": version, "step": step, "stored_bytes": stored,
+            "captured_bytes": stats.captured_bytes, "blocked_ns": stats.blocked_ns,
+            "total_ns": stats.total_ns,
+        });
+        self.output.record("checkpoint", fields)?;
         self.output.line(format_args!(
             "   checkpoint {version:>2}  step {step:>5}   {:>10} captured {:>10} stored   \
              blocked {:>8}, durable after {:>8}",
