@@ -367,7 +367,7 @@ impl Draining {
     /// Where the target's key comes from, if it has one.
     fn key(&self) -> Result<Option<&KeySource>, Error> {
         let Some(text) = &self.errand.manner.key else { return Ok(None) };
-        let source = text.parse().map_err(|why| Error::Manner(why))?;
+        let source = text.parse().map_err(Error::Manner)?;
         Ok(Some(self.key.get_or_init(|| source)))
     }
 

@@ -75,7 +75,7 @@ pub(crate) fn fetch(global: &Global, args: &FetchArgs, output: &Output) -> Resul
     let progress = Progress::default();
     let shown = bar::bytes(output, 0, &format!("checkpoint {}", fetch.version()));
     let began = Instant::now();
-    let carried = bar::follow(&shown, &progress.read, || {
+    let carried = bar::follow(&shown, &progress.read, None, || {
         fetch.run(interrupt::requested(), &progress, |bytes| shown.set_length(bytes))
     });
     shown.finish_and_clear();

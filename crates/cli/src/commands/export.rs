@@ -27,7 +27,7 @@ pub(crate) fn run(global: &Global, args: &ExportArgs, output: &Output) -> Result
     let export = Export::plan(&job, manifest, wanted)?;
     let total = export.bytes();
     let (bar, done) = (bar::bytes(output, total, "exporting"), AtomicU64::new(0));
-    let files = bar::follow(&bar, &done, || export.run(&done, interrupt::requested()))?;
+    let files = bar::follow(&bar, &done, None, || export.run(&done, interrupt::requested()))?;
     bar.finish_and_clear();
     tell(&files, total, args, output)?;
     Ok(ExitCode::SUCCESS)

@@ -100,8 +100,11 @@ impl Way for Plain<'_> {
     fn is_durable(&mut self) -> bool {
         let config = &self.loaded.config;
         match self.signalled_ns {
-            Some(instant_ns) => durable::has_since(config, instant_ns),
-            None => self.ask.answer().is_some_and(|version| durable::has(config, version)),
+            Some(instant_ns) => durable::has(config, |one| one.taken_ns >= instant_ns),
+            None => {
+                let answer = self.ask.answer();
+                answer.is_some_and(|version| durable::has(config, |one| one.version.0 == version))
+            }
         }
     }
 }

@@ -67,7 +67,7 @@ impl Way for Preload<'_> {
     }
 
     fn is_durable(&mut self) -> bool {
-        durable::has_since(&self.launch.loaded.config, self.asked_ns)
+        durable::has(&self.launch.loaded.config, |one| one.taken_ns >= self.asked_ns)
     }
 
     fn ended(&mut self, well: bool) -> Result<()> {

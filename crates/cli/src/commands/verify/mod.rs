@@ -30,7 +30,7 @@ pub(crate) fn run(global: &Global, args: &VerifyArgs, output: &Output) -> Result
     let wanted = verify::wanted(&inventory, &args.versions)?;
     let started = Instant::now();
     let (bar, progress) = (bar::bytes(output, 0, "verifying"), Progress::default());
-    let checked = bar::follow_total(&bar, &progress.done, Some(&progress.total), || {
+    let checked = bar::follow(&bar, &progress.done, Some(&progress.total), || {
         verify::verify(&job, &inventory, &wanted, args.quick, &progress)
     });
     bar.finish_and_clear();
