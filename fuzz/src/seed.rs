@@ -142,7 +142,7 @@ fn float_seeds() -> Vec<Vec<u8>> {
 fn config_seeds() -> Vec<Vec<u8>> {
     let toml: String = standfast::config::KEYS
         .iter()
-        .map(|key| format!("{} = \"{}\"\n", key.name, key.default))
+        .map(|key| format!("{} = \"{}\"\n", key.name, key.default()))
         .collect();
     let options = toml.replace('\n', ";").replace('"', "");
     vec![toml.into_bytes(), options.into_bytes(), b"keep = 3\npage = \"64KiB\"".to_vec()]

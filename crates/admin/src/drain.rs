@@ -21,7 +21,6 @@ pub use standfast_drain::{
     Carried, Cores, Encoding, Error as DrainError, Event, Flow, IoPriority, Priority, Progress,
     Retention, Until,
 };
-pub use standfast_reduce::FilterChoice;
 pub use standfast_restart::read_drains;
 
 /// Opens the target and carries what is due. Who follows a job waits for a target that cannot be
@@ -36,11 +35,11 @@ pub fn drain(
 ) -> standfast_drain::Result<()> {
     let opening = Until { tries: 0, ..*until };
     let tell = &mut |event: Event<'_>| tell(event);
-    let config = Config { store: to.to_owned(), ..job.config.clone() };
+    let config = job.config.at(to);
     let (place, options) = (location::of_job(&config), location::options(&config));
     let open = || {
         let target = standfast_store::open(&place, &options)?;
-        Ok(EncryptedStore::wrap(target, config.global_key.as_ref())?)
+        Ok(EncryptedStore::wrap(target, config.levels.global_key.as_ref())?)
     };
     let target = opening.persist(flow, tell, open)?;
     let open = || Drain::open(&*job.store, &*target, encoding);
@@ -59,14 +58,12 @@ impl Fetch {
     /// Finds a checkpoint, the newest if none is named. `from` is the setting `global` if left out.
     pub fn open(place: &Place, from: Option<&str>, version: Option<u64>) -> Result<Self> {
         let loaded = place::load(place)?;
-        let from = from.unwrap_or(&loaded.config.global).to_owned();
-        if from.is_empty() {
-            return Err(Error::NoGlobal { to: "fetch from" });
-        }
+        let from = from.or(loaded.config.levels.global.as_deref()).filter(|from| !from.is_empty());
+        let from = from.ok_or(Error::NoGlobal("fetch from"))?.to_owned();
         let mut far = loaded.clone();
-        (far.config.store, far.config.global) = (from.clone(), from);
+        (far.config.place.store, far.config.levels.global) = (from.clone(), Some(from));
         let source = place::open_loaded(&far)?;
-        let config = Config { job: source.name.clone(), ..loaded.config };
+        let config = loaded.config.of_job(&source.name);
         let local = location::open_job(&config)?;
         let inventory = source.inventory()?;
         let manifest = place::choose(&inventory, version)?.clone();
@@ -128,7 +125,7 @@ impl Near {
 fn checkpoints(store: &dyn Store) -> Result<Vec<Manifest>> {
     match Inventory::read(store) {
         Ok(inventory) => Ok(inventory.checkpoints),
-        Err(standfast_restart::Unreadable::NoStore { .. }) => Ok(Vec::new()),
+        Err(standfast_restart::Unreadable::NoStore(_)) => Ok(Vec::new()),
         Err(error) => Err(error.into()),
     }
 }

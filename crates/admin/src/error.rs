@@ -72,11 +72,8 @@ pub enum Error {
         jobs: Vec<String>,
     },
     /// None of the places of several nodes has a store.
-    #[error("no store of a job in {places}")]
-    NoStores {
-        /// Where was looked.
-        places: String,
-    },
+    #[error("no store of a job in {0}")]
+    NoStores(String),
     /// Stores that do not belong together.
     #[error("{one} and {other} are of different runs")]
     DifferentRuns {
@@ -97,29 +94,17 @@ pub enum Error {
     #[error("a memory: store lives and dies inside its program; there is nothing to look at")]
     InMemory,
     /// No checkpoint at all, or none that can be read.
-    #[error("job {job:?} has no checkpoint that can be read")]
-    NoCheckpoint {
-        /// Whose.
-        job: String,
-    },
+    #[error("job {0:?} has no checkpoint that can be read")]
+    NoCheckpoint(String),
     /// Two checkpoints that cannot be compared.
-    #[error("region {region:?} was captured with different page sizes or hashes")]
-    CapturedDifferently {
-        /// The region.
-        region: String,
-    },
+    #[error("region {0:?} was captured with different page sizes or hashes")]
+    CapturedDifferently(String),
     /// Something that shall not be replaced.
-    #[error("{} exists already", path.display())]
-    Exists {
-        /// The file.
-        path: PathBuf,
-    },
+    #[error("{} exists already", .0.display())]
+    Exists(PathBuf),
     /// The newest checkpoint is not removed by name.
-    #[error("checkpoint {version} is the newest: a job goes on from it")]
-    Newest {
-        /// Which.
-        version: Version,
-    },
+    #[error("checkpoint {0} is the newest: a job goes on from it")]
+    Newest(Version),
     /// Several checkpoints have the version.
     #[error(
         "several checkpoints have version {version}: name one as 'standfast ls' does, such as {version}.{attempt}"
@@ -134,11 +119,8 @@ pub enum Error {
     #[error("the store changed since the plan was made")]
     Changed,
     /// A checkpoint that no other node protects.
-    #[error("checkpoint {version} has not reached level ring: no other node holds any of it")]
-    NoRing {
-        /// Which.
-        version: Version,
-    },
+    #[error("checkpoint {0} has not reached level ring: no other node holds any of it")]
+    NoRing(Version),
     /// A record of the ring that is of another job.
     #[error("the record of the ring is of {of} ranks, the checkpoint of {ranks}")]
     RingRanks {
@@ -148,11 +130,8 @@ pub enum Error {
         ranks: u32,
     },
     /// Neither an option nor a setting names global storage.
-    #[error("nobody says where to {to}")]
-    NoGlobal {
-        /// "drain to" or "fetch from".
-        to: &'static str,
-    },
+    #[error("nobody says where to {0}")]
+    NoGlobal(&'static str),
     /// Somebody asked to stop.
     #[error("stopped")]
     Stopped,
@@ -176,18 +155,18 @@ impl Error {
             Self::Os { source, .. } | Self::Unreadable { source, .. } => Kind::of_io(source),
             Self::NoJobs { .. }
             | Self::NoSuchJob { .. }
-            | Self::NoStores { .. }
-            | Self::NoCheckpoint { .. }
-            | Self::NoRing { .. } => Kind::Missing,
+            | Self::NoStores(_)
+            | Self::NoCheckpoint(_)
+            | Self::NoRing(_) => Kind::Missing,
             Self::SeveralJobs { .. }
             | Self::DifferentRuns { .. }
             | Self::Pattern { .. }
             | Self::InMemory
-            | Self::Newest { .. }
+            | Self::Newest(_)
             | Self::Ambiguous { .. }
-            | Self::Exists { .. }
-            | Self::NoGlobal { .. } => Kind::Invalid,
-            Self::CapturedDifferently { .. } => Kind::Unsupported,
+            | Self::Exists(_)
+            | Self::NoGlobal(_) => Kind::Invalid,
+            Self::CapturedDifferently(_) => Kind::Unsupported,
             Self::Changed => Kind::Busy,
             Self::RingRanks { .. } => Kind::Corrupt,
             Self::Stopped => Kind::Io,

@@ -120,9 +120,7 @@ impl<'a> Export<'a> {
     fn refuse_existing(&self) -> Result<()> {
         let mut files = self.files.iter().map(|file| file.file.as_str()).chain([INDEX]);
         match files.find(|file| self.wanted.to.join(file).symlink_metadata().is_ok()) {
-            Some(file) if !self.wanted.force => {
-                Err(Error::Exists { path: self.wanted.to.join(file) })
-            }
+            Some(file) if !self.wanted.force => Err(Error::Exists(self.wanted.to.join(file))),
             _ => Ok(()),
         }
     }
@@ -219,7 +217,7 @@ fn publish(temporary: NamedTempFile, path: &Path, force: bool, trust: &Trust) ->
     match persisted {
         Ok(_) => Ok(()),
         Err(error) if error.error.kind() == std::io::ErrorKind::AlreadyExists => {
-            Err(Error::Exists { path: path.to_owned() })
+            Err(Error::Exists(path.to_owned()))
         }
         Err(error) => Err(failed(error.error)),
     }

@@ -1,6 +1,6 @@
 //! Jobs and their checkpoints, from the manifests alone. What is damaged is not hidden.
 
-use standfast::config::{Config, Loaded, Origin};
+use standfast::config::{Loaded, Origin};
 use standfast::{Level, Manifest, mark, ring};
 use standfast_format::{History, name};
 use standfast_restart::Damaged;
@@ -85,7 +85,7 @@ fn all(loaded: &Loaded) -> Result<Vec<Listed>> {
         return Err(place::no_jobs(&loaded.config));
     }
     let one = |job: String| {
-        let config = Config { job: job.clone(), ..loaded.config.clone() };
+        let config = loaded.config.of_job(&job);
         Listed { listing: place::open_job(config).and_then(|job| of_job(&job)), job }
     };
     Ok(jobs.into_iter().map(one).collect())

@@ -71,7 +71,7 @@ pub fn open(place: &Place) -> Result<OpenJob> {
 pub(crate) fn open_loaded(loaded: &Loaded) -> Result<OpenJob> {
     let mut config = loaded.config.clone();
     if *loaded.origin("job") == Origin::Default {
-        config.job = only_job(&config)?;
+        config.place.job = only_job(&config)?;
     }
     open_job(config)
 }
@@ -84,11 +84,11 @@ fn open_several(place: &Place, loaded: &Loaded) -> Result<OpenJob> {
     }
     let mut jobs: Vec<OpenJob> = Vec::new();
     for store in places {
-        let mut config = Config { store, ..loaded.config.clone() };
+        let mut config = loaded.config.at(store);
         if let Some(first) = jobs.first() {
-            config.job.clone_from(&first.name);
+            config.place.job.clone_from(&first.name);
         } else if *loaded.origin("job") == Origin::Default {
-            config.job = only_job(&config)?;
+            config.place.job = only_job(&config)?;
         }
         match open_job(config) {
             Ok(job) => jobs.push(job),
@@ -108,7 +108,7 @@ fn together(mut jobs: Vec<OpenJob>, place: &Place) -> Result<OpenJob> {
     let parts: Vec<Arc<dyn Store>> = jobs.iter().map(|job| Arc::clone(&job.store)).collect();
     let places: Vec<String> = jobs.iter().map(|job| job.place.clone()).collect();
     let first = match jobs.is_empty() {
-        true => return Err(Error::NoStores { places: place.stores.join(", ") }),
+        true => return Err(Error::NoStores(place.stores.join(", "))),
         false => jobs.swap_remove(0),
     };
     let store = Arc::new(UnionStore::new(parts.clone()));
@@ -125,13 +125,13 @@ pub fn open_job(config: Config) -> Result<OpenJob> {
         return Err(no_such_job(&config));
     }
     let mut store = location::open_job(&config)?;
-    let key = config.global_key.as_ref();
+    let key = config.levels.global_key.as_ref();
     if key.is_some() && (config.is_global() || is_encrypted(&*store)) {
         store = EncryptedStore::wrap(store, key)?;
     }
     let header = read_header(&*store)?;
     let parts = vec![Arc::clone(&store)];
-    Ok(OpenJob { name: config.job.clone(), place, config, store, parts, header })
+    Ok(OpenJob { name: config.place.job.clone(), place, config, store, parts, header })
 }
 
 fn is_encrypted(store: &dyn Store) -> bool {
@@ -151,7 +151,7 @@ impl OpenJob {
 
     /// Threads to read and check with.
     pub fn threads(&self) -> usize {
-        self.config.io_threads.max(self.config.threads())
+        self.config.node.io_threads.max(self.config.threads())
     }
 }
 
@@ -162,13 +162,13 @@ pub fn choose(inventory: &Inventory, version: Option<u64>) -> Result<&Manifest> 
         None => inventory
             .checkpoints
             .first()
-            .ok_or_else(|| Error::NoCheckpoint { job: inventory.header.job.clone() }),
+            .ok_or_else(|| Error::NoCheckpoint(inventory.header.job.clone())),
     }
 }
 
 /// The jobs below the configured place, sorted.
 pub fn jobs(config: &Config) -> Result<Vec<String>> {
-    let mut jobs = match directory(&config.store)? {
+    let mut jobs = match directory(&config.place.store)? {
         Some(dir) => jobs_of_directory(&dir)?,
         None => jobs_of_objects(config)?,
     };
@@ -196,7 +196,7 @@ fn is_store(dir: &Path) -> bool {
 }
 
 fn jobs_of_objects(config: &Config) -> Result<Vec<String>> {
-    let root = standfast_store::open(&config.store, &location::options(config))?;
+    let root = standfast_store::open(&config.place.store, &location::options(config))?;
     let jobs = root.list("")?.into_iter().filter_map(|object| {
         let (job, rest) = object.name.split_once('/')?;
         let is_file = name::HEADERS.contains(&rest) || name::parse_manifest(rest).is_some();
@@ -211,21 +211,21 @@ fn only_job(config: &Config) -> Result<String> {
     match jobs.len() {
         0 => Err(no_jobs(config)),
         1 => Ok(jobs.remove(0)),
-        _ => Err(Error::SeveralJobs { store: config.store.clone(), jobs }),
+        _ => Err(Error::SeveralJobs { store: config.place.store.clone(), jobs }),
     }
 }
 
 /// There is a place, but no job in it.
 pub(crate) fn no_jobs(config: &Config) -> Error {
-    Error::NoJobs { store: config.store.clone(), is_job: within_a_store(&config.store) }
+    Error::NoJobs { store: config.place.store.clone(), is_job: within_a_store(&config.place.store) }
 }
 
 fn no_such_job(config: &Config) -> Error {
     let others = jobs(config).unwrap_or_default();
-    if others.is_empty() && within_a_store(&config.store).is_some() {
+    if others.is_empty() && within_a_store(&config.place.store).is_some() {
         return no_jobs(config);
     }
-    Error::NoSuchJob { store: config.store.clone(), job: config.job.clone(), others }
+    Error::NoSuchJob { store: config.place.store.clone(), job: config.place.job.clone(), others }
 }
 
 /// Parent and name, if the location itself is one job's store.

@@ -45,8 +45,8 @@ pub fn find(job: &OpenJob, version: Version, attempt: &str) -> Result<AttemptId>
     let found: Vec<&Manifest> = inventory.checkpoints.iter().filter(is_it).collect();
     let newest = inventory.checkpoints.first().map(|newest| newest.attempt);
     match found[..] {
-        [] => Err(standfast_restart::Unreadable::NoCheckpoint { version }.into()),
-        [one] if Some(one.attempt) == newest => Err(Error::Newest { version }),
+        [] => Err(standfast_restart::Unreadable::NoCheckpoint(version).into()),
+        [one] if Some(one.attempt) == newest => Err(Error::Newest(version)),
         [one] => Ok(one.attempt),
         [one, ..] => Err(Error::Ambiguous { version, attempt: one.attempt }),
     }

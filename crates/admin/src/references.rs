@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::place::OpenJob;
 
 /// A run of pages that another rank holds.
-#[derive(Debug)]
+#[derive(Debug, serde::Serialize)]
 pub struct Reference {
     /// Who refers.
     pub rank: Rank,
@@ -28,10 +28,11 @@ pub struct Reference {
     /// Who holds them.
     pub owner: Rank,
     /// Where.
-    pub segment: SegmentId,
+    pub segment: String,
     /// First slot there.
     pub slot: u32,
     /// Size of a page.
+    #[serde(skip)]
     pub page_bytes: u32,
     /// The hashes of the pages, in hexadecimal.
     pub hashes: Vec<String>,
@@ -57,7 +58,7 @@ pub fn references(job: &OpenJob, images: &[Image]) -> Result<Vec<Reference>> {
                 page: one.page,
                 pages: one.pages,
                 owner: one.owner,
-                segment: one.segment.id,
+                segment: one.segment.id.to_string(),
                 slot: one.slot,
                 page_bytes: image.page_bytes,
                 hashes,

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
 use standfast::Manifest;
 use standfast::ring::{self, Chance, GroupId, Topology, members_bytes};
 
@@ -25,8 +26,10 @@ pub struct RingView {
 }
 
 /// A node and what its loss would cost.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct NodeView {
+    /// Its number.
+    pub node: usize,
     /// Its name.
     pub name: String,
     /// Its sector.
@@ -42,15 +45,18 @@ pub struct NodeView {
     /// Bytes that others read and send to make all of it again.
     pub sent_bytes: u64,
     /// Whether its loss is survived.
+    #[serde(rename = "survived")]
     pub is_survived: bool,
 }
 
 /// A group and its shards.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct GroupView {
     /// Which.
+    #[serde(flatten)]
     pub group: GroupId,
     /// The group whose nodes keep its shards.
+    #[serde(skip)]
     pub next: GroupId,
     /// Ranks whose files it protects.
     pub members: Vec<usize>,
@@ -63,13 +69,14 @@ pub struct GroupView {
     /// Length of a shard.
     pub shard_bytes: u64,
     /// Whether the loss of its whole sector is survived.
+    #[serde(rename = "whole_survived")]
     pub is_survived: bool,
 }
 
 impl RingView {
     /// Reads the record of a checkpoint's ring.
     pub fn read(job: &OpenJob, manifest: &Manifest) -> Result<Self> {
-        let none = || Error::NoRing { version: manifest.version };
+        let none = || Error::NoRing(manifest.version);
         let topology = ring::read(&*job.store, manifest)?.ok_or_else(none)?;
         if topology.ranks() != manifest.ranks as usize {
             return Err(Error::RingRanks { of: topology.ranks(), ranks: manifest.ranks });
@@ -102,6 +109,7 @@ impl RingView {
     fn node(&self, node: usize) -> NodeView {
         let ranks = self.topology.ranks_of(node);
         let mut view = NodeView {
+            node,
             name: self.topology.name_of(node),
             sector: self.topology.place_of(node).0,
             ranks: ranks.to_vec(),

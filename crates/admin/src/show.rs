@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 
+use serde::Serialize;
 use standfast::{Image, Kind, Level, Manifest, Rank, Report, mark};
 use standfast_format::{
     HashKind, RegionImage, Run, SEGMENT_HEADER_BYTES, SegmentHeader, SegmentId, SegmentRef, name,
@@ -46,7 +47,8 @@ pub struct Images {
 }
 
 /// Who wrote a segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Origin {
     /// This checkpoint.
     Own,
@@ -56,28 +58,20 @@ pub enum Origin {
     Unreadable,
 }
 
-impl Origin {
-    /// In a word.
-    pub fn name(self) -> &'static str {
-        match self {
-            Origin::Own => "own",
-            Origin::Old => "old",
-            Origin::Unreadable => "unreadable",
-        }
-    }
-}
-
 /// A region and where its pages are.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct Region {
     /// Whose.
     pub rank: Rank,
     /// Its name; any text.
+    #[serde(rename = "region")]
     pub name: String,
     /// Its size.
     pub bytes: u64,
     /// Size of an element; 0 where nobody said.
     pub elem: u8,
+    /// All its pages.
+    pub pages: u64,
     /// Pages of zeros.
     pub zero_pages: u64,
     /// Pages that this checkpoint stored.
@@ -86,13 +80,6 @@ pub struct Region {
     pub old_pages: u64,
     /// Runs of neighbouring pages.
     pub runs: usize,
-}
-
-impl Region {
-    /// All its pages.
-    pub fn pages(&self) -> u64 {
-        self.zero_pages + self.own_pages + self.old_pages
-    }
 }
 
 /// A segment that a checkpoint needs.
@@ -188,6 +175,7 @@ fn counted(image: &Image, region: &RegionImage, origins: &HashMap<SegmentId, Ori
         name: region.name.clone(),
         bytes: region.bytes,
         elem: region.elem,
+        pages: region.runs.iter().map(|run| u64::from(run.pages())).sum(),
         zero_pages: 0,
         own_pages: 0,
         old_pages: 0,

@@ -49,8 +49,7 @@ enum Verb {
 }
 
 fn parse(words: &[String]) -> Result<(Verb, Place, Duration)> {
-    let usage =
-        Error::Protocol { why: "usage: agent start|run [--dir DIR] [--idle MILLISECONDSms]" };
+    let usage = Error::Protocol("usage: agent start|run [--dir DIR] [--idle MILLISECONDSms]");
     let (verb, mut rest) = match words {
         [verb, rest @ ..] if verb == "start" => (Verb::Start, rest),
         [verb, rest @ ..] if verb == "run" => (Verb::Run, rest),

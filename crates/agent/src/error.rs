@@ -37,12 +37,9 @@ pub enum Error {
     },
     /// The agent ended or went silent.
     #[error(
-        "the node agent is gone ({why}); what was committed is safe, and checkpoints go on without it"
+        "the node agent is gone ({0}); what was committed is safe, and checkpoints go on without it"
     )]
-    Lost {
-        /// How that was noticed.
-        why: String,
-    },
+    Lost(String),
     /// The agent has not answered in time.
     #[error(
         "the node agent does not answer; it may be stopped, or still at work for ranks that died"
@@ -53,18 +50,12 @@ pub enum Error {
     Working,
     /// The agent does not answer, and its process does not end.
     #[error(
-        "the node agent, process {pid}, does not answer and could not be ended: end it by hand, for it may still write"
+        "the node agent, process {0}, does not answer and could not be ended: end it by hand, for it may still write"
     )]
-    Stuck {
-        /// The process.
-        pid: i32,
-    },
+    Stuck(i32),
     /// Bytes that no agent and no rank would send.
-    #[error("the other end of the agent's socket does not speak its protocol: {why}")]
-    Protocol {
-        /// What is wrong with them.
-        why: &'static str,
-    },
+    #[error("the other end of the agent's socket does not speak its protocol: {0}")]
+    Protocol(&'static str),
     /// The agent was asked and refused.
     #[error("the node agent: {why}")]
     Refused {
@@ -90,9 +81,9 @@ impl Error {
             Error::Place { .. } => Kind::Denied,
             Error::None { .. } => Kind::Missing,
             Error::Start { .. } => Kind::Unsupported,
-            Error::Lost { .. } => Kind::Transient,
-            Error::Silent | Error::Working | Error::Stuck { .. } => Kind::Busy,
-            Error::Protocol { .. } => Kind::Unsupported,
+            Error::Lost(_) => Kind::Transient,
+            Error::Silent | Error::Working | Error::Stuck(_) => Kind::Busy,
+            Error::Protocol(_) => Kind::Unsupported,
             Error::Refused { kind, .. } => *kind,
             Error::Os { .. } => Kind::Io,
         }
@@ -103,7 +94,7 @@ impl Error {
     }
 
     pub(crate) fn lost<E: std::fmt::Display>(error: E) -> Self {
-        Error::Lost { why: error.to_string() }
+        Error::Lost(error.to_string())
     }
 }
 

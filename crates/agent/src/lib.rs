@@ -47,7 +47,10 @@ pub use daemon::Daemon;
 #[doc(hidden)]
 pub use daemon::simulation;
 pub use error::{Error, Result};
-pub use message::{Begin, Failure, Figures, HandOver, Manner, Pledged, Settled, Token};
+pub use message::{
+    Begin, Failure, Figures, GlobalUse, HandOver, Manner, Packing, Pledged, Settled, StoreUse,
+    Token,
+};
 pub use place::Place;
 pub use standfast_checkpoint::StreamPlace;
 pub use status::{DrainStatus, SessionStatus, Status};

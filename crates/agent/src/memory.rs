@@ -47,7 +47,7 @@ impl Memory {
         let length = fstat(fd).map_err(Error::os("look at the pool's memory"))?.st_size;
         let sealed = fcntl_get_seals(fd).is_ok_and(|seals| seals.contains(SealFlags::SHRINK));
         if !sealed || bytes.is_none_or(|bytes| bytes as i64 != length) {
-            return Err(Error::Protocol { why: "the pool's memory is not what was announced" });
+            return Err(Error::Protocol("the pool's memory is not what was announced"));
         }
         Self::map(fd.as_fd(), units, unit_bytes)
     }
@@ -58,7 +58,7 @@ impl Memory {
         let base =
             unsafe { mmap(ptr::null_mut(), units * unit_bytes, prot, MapFlags::SHARED, fd, 0) };
         let base = base.map_err(Error::os("map the pool's memory"))?.cast();
-        let base = NonNull::new(base).ok_or(Error::Protocol { why: "the pool has no address" })?;
+        let base = NonNull::new(base).ok_or(Error::Protocol("the pool has no address"))?;
         Ok(Self { base, units, unit_bytes })
     }
 

@@ -23,7 +23,7 @@ use standfast_sys::trust::Trust;
 use crate::status::Status;
 
 /// Version of the protocol; both ends must have the same.
-pub(crate) const PROTOCOL: u32 = 5;
+pub(crate) const PROTOCOL: u32 = 6;
 
 /// A job's session with the agent, known to its ranks only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -41,21 +41,41 @@ pub struct Begin {
     pub token: Token,
     /// Name of the node.
     pub node: String,
-    /// Where the job's store is: an absolute path.
-    pub store: String,
-    /// The store's id.
-    pub job: JobId,
-    /// How the store is written: `auto`, `direct` or `buffered`.
-    pub io: String,
-    /// Writes in flight.
-    pub io_threads: u32,
-    /// Whose files are read, and who may read those that are written.
-    pub trust: Trust,
+    /// The job's store.
+    pub store: StoreUse,
     /// Ranks of the job on this node, ascending; the first of them begins.
     pub ranks: Vec<u32>,
     /// Ranks of the job on all nodes. Where there are others, the agent pledges its node's part, and
     /// the ranks commit.
     pub job_ranks: u32,
+    /// How its pages become segments.
+    pub packing: Packing,
+    /// Checkpoints kept; 0: all.
+    pub keep: u32,
+    /// Of so many one is kept for ever, in global storage where there is a place; 0: none.
+    pub keep_every: u64,
+    /// Where the agent shall drain its checkpoints to, if anywhere.
+    pub global: Option<GlobalUse>,
+}
+
+/// A job's store.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct StoreUse {
+    /// Where it is: an absolute path.
+    pub path: String,
+    /// Its id.
+    pub job: JobId,
+    /// How it is written: `auto`, `direct` or `buffered`.
+    pub io: String,
+    /// Writes in flight.
+    pub io_threads: u32,
+    /// Whose files are read, and who may read those that are written.
+    pub trust: Trust,
+}
+
+/// How pages become segments.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Packing {
     /// Hash of pages.
     pub hash: HashKind,
     /// Size of pages.
@@ -72,15 +92,15 @@ pub struct Begin {
     pub gpu: bool,
     /// What is done before, as the setting `lab.filter`.
     pub filter: String,
-    /// Checkpoints kept; 0: all.
-    pub keep: u32,
-    /// The job's place in global storage, where the agent shall drain its checkpoints to; may be
-    /// empty.
-    pub global: String,
+}
+
+/// A job's place in global storage.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct GlobalUse {
+    /// Where it is.
+    pub place: String,
     /// Checkpoints kept there; 0: all.
-    pub keep_global: u32,
-    /// Of so many one is kept for ever, in global storage where there is a place; 0: none.
-    pub keep_every: u64,
+    pub keep: u32,
     /// How they get there.
     pub manner: Manner,
 }

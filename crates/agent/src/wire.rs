@@ -103,7 +103,7 @@ impl Inbox {
         }
         let bytes = u32::from_le_bytes(head) as usize;
         if bytes > self.bytes_max {
-            return Err(Error::Protocol { why: "a message is too long" });
+            return Err(Error::Protocol("a message is too long"));
         }
         let mut body = Vec::new();
         while body.len() < bytes {
@@ -112,7 +112,7 @@ impl Inbox {
             self.fill(&mut body[start..], false)?;
         }
         let message = postcard::from_bytes(&body);
-        message.map(Some).map_err(|_| Error::Protocol { why: "a message has not the agreed form" })
+        message.map(Some).map_err(|_| Error::Protocol("a message has not the agreed form"))
     }
 
     /// The descriptor that came with the last message.

@@ -31,9 +31,9 @@ pub fn read_header(store: &dyn Store) -> Result<StoreHeader> {
     match damaged {
         Some(error) => Err(error),
         None if !store.list(name::MANIFESTS)?.is_empty() || has_files(store)? => {
-            Err(Unreadable::NoHeader { place })
+            Err(Unreadable::NoHeader(place))
         }
-        None => Err(Unreadable::NoStore { place }),
+        None => Err(Unreadable::NoStore(place)),
     }
 }
 
@@ -83,7 +83,7 @@ pub fn check_manifests(store: &dyn Store) -> Result<()> {
 /// Fails where a store may have lost its manifests: for who removes what no manifest names.
 pub fn check_manifests_strictly(store: &dyn Store) -> Result<()> {
     match store.list(name::MANIFESTS)?.is_empty() && has_files(store)? {
-        true => Err(Unreadable::NoManifests { place: store.describe() }),
+        true => Err(Unreadable::NoManifests(store.describe())),
         false => Ok(()),
     }
 }

@@ -136,7 +136,7 @@ impl Inventory {
         let found = self.line().find(is_wanted);
         found.or_else(|| self.checkpoints.iter().find(is_wanted)).ok_or_else(|| {
             let damaged = self.damaged.iter().find(|damaged| damaged.version() == Some(version));
-            damaged.map_or(Unreadable::NoCheckpoint { version }, |damaged| damaged.error.clone())
+            damaged.map_or(Unreadable::NoCheckpoint(version), |damaged| damaged.error.clone())
         })
     }
 

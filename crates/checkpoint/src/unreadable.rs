@@ -10,27 +10,18 @@ pub enum Unreadable {
     #[error("{0}")]
     Store(#[source] std::sync::Arc<standfast_store::Error>),
     /// There is no store where one was expected.
-    #[error("there is no Standfast store in {place}")]
-    NoStore {
-        /// Where it was looked for.
-        place: String,
-    },
+    #[error("there is no Standfast store in {0}")]
+    NoStore(String),
     /// It holds checkpoints, but neither their header nor a copy of it.
     #[error(
-        "{place} holds checkpoints, but its header is gone: bring the file \"store\" back, or move {place} away to begin anew"
+        "{0} holds checkpoints, but its header is gone: bring the file \"store\" back, or move {0} away to begin anew"
     )]
-    NoHeader {
-        /// Where.
-        place: String,
-    },
+    NoHeader(String),
     /// It holds images or segments, but all manifests are gone.
     #[error(
-        "{place} holds images or segments, but no manifest: bring the directory \"manifests\" back, or move {place} away to begin anew"
+        "{0} holds images or segments, but no manifest: bring the directory \"manifests\" back, or move {0} away to begin anew"
     )]
-    NoManifests {
-        /// Where.
-        place: String,
-    },
+    NoManifests(String),
     /// The store is encrypted, and was opened without a key.
     #[error("{place} is encrypted (key with fingerprint {fingerprint}): set global_key")]
     Encrypted {
@@ -72,11 +63,8 @@ pub enum Unreadable {
         why: String,
     },
     /// The checkpoint does not exist.
-    #[error("checkpoint {version} does not exist")]
-    NoCheckpoint {
-        /// Which one.
-        version: Version,
-    },
+    #[error("checkpoint {0} does not exist")]
+    NoCheckpoint(Version),
     /// The checkpoint has no image of this rank.
     #[error("checkpoint {version} has no image of rank {rank}")]
     NoRank {
@@ -93,15 +81,15 @@ impl Unreadable {
         match self {
             Unreadable::Store(source) => source.kind(),
             Unreadable::Object { source, .. } => source.kind(),
-            Unreadable::Mismatch { .. }
-            | Unreadable::NoHeader { .. }
-            | Unreadable::NoManifests { .. } => Kind::Corrupt,
+            Unreadable::Mismatch { .. } | Unreadable::NoHeader(_) | Unreadable::NoManifests(_) => {
+                Kind::Corrupt
+            }
             Unreadable::Told { kind, .. } => *kind,
             Unreadable::Encrypted { .. } => Kind::Denied,
             Unreadable::Uncertain { .. } => Kind::Io,
-            Unreadable::NoStore { .. }
-            | Unreadable::NoCheckpoint { .. }
-            | Unreadable::NoRank { .. } => Kind::Missing,
+            Unreadable::NoStore(_) | Unreadable::NoCheckpoint(_) | Unreadable::NoRank { .. } => {
+                Kind::Missing
+            }
         }
     }
 }

@@ -34,17 +34,9 @@ fn start(output: &Output, total: u64, what: &str, template: &str) -> ProgressBar
     bar
 }
 
-/// Runs work that counts in `done`, and lets the bar follow.
+/// Runs work that counts in `done`, and lets the bar follow. `total` is for work that finds out how much
+/// there is.
 pub(crate) fn follow<T: Send>(
-    bar: &ProgressBar,
-    done: &AtomicU64,
-    work: impl FnOnce() -> T + Send,
-) -> T {
-    follow_total(bar, done, None, work)
-}
-
-/// As [`follow`], where the work finds out how much there is.
-pub(crate) fn follow_total<T: Send>(
     bar: &ProgressBar,
     done: &AtomicU64,
     total: Option<&AtomicU64>,

@@ -184,15 +184,15 @@ fn of_store(error: &StoreError) -> Option<&'static str> {
 /// What next where something cannot be read.
 fn of_read(error: &ReadError) -> Option<&'static str> {
     match error {
-        ReadError::Metadata(Unreadable::NoStore { .. }) => Some(NAME_THE_PLACE),
+        ReadError::Metadata(Unreadable::NoStore(_)) => Some(NAME_THE_PLACE),
         ReadError::Store(error) | ReadError::Metadata(Unreadable::Store(error)) => of_store(error),
         ReadError::Metadata(Unreadable::Encrypted { .. }) => {
             Some("give the key with --global-key, or set global_key")
         }
-        ReadError::Metadata(Unreadable::NoCheckpoint { .. }) => {
+        ReadError::Metadata(Unreadable::NoCheckpoint(_)) => {
             Some("'standfast ls' lists the checkpoints")
         }
-        ReadError::Metadata(Unreadable::NoHeader { .. } | Unreadable::NoManifests { .. }) => {
+        ReadError::Metadata(Unreadable::NoHeader(_) | Unreadable::NoManifests(_)) => {
             Some("nothing was changed: whoever removed it may have a copy")
         }
         ReadError::NoRegion { .. } => Some("'standfast show VERSION' lists its regions"),
@@ -224,17 +224,15 @@ fn of_task(error: standfast_admin::Error) -> Option<String> {
         }
         E::NoSuchJob { .. } => NAME_THE_PLACE,
         E::SeveralJobs { .. } => "name one with --job (or STANDFAST_JOB, or standfast.toml)",
-        E::NoStores { .. } => "name the places with --stores, the job with --job",
-        E::CapturedDifferently { .. } => {
-            "export it from both checkpoints and compare the files (cmp)"
-        }
-        E::Exists { .. } => "export to another directory, or replace it with --force",
+        E::NoStores(_) => "name the places with --stores, the job with --job",
+        E::CapturedDifferently(_) => "export it from both checkpoints and compare the files (cmp)",
+        E::Exists(_) => "export to another directory, or replace it with --force",
         E::Changed => "nothing was removed: run prune again",
-        E::NoRing { .. } => {
+        E::NoRing(_) => {
             "a job with a store for each node and ring = \"auto\" brings its checkpoints there"
         }
-        E::NoGlobal { to: "drain to" } => "give --to, or set global",
-        E::NoGlobal { .. } => "give --from, or set global",
+        E::NoGlobal("drain to") => "give --to, or set global",
+        E::NoGlobal(_) => "give --from, or set global",
         _ => return None,
     };
     Some(next.to_owned())

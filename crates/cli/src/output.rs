@@ -12,7 +12,7 @@ use std::io::{self, IsTerminal, Write};
 
 use anstyle::{AnsiColor, Style};
 use comfy_table::{Attribute, Cell, CellAlignment, ContentArrangement, Row, Table, presets};
-use serde_json::Value;
+use serde::Serialize;
 
 use crate::failure::{Failure, Result};
 
@@ -35,16 +35,6 @@ pub(crate) struct Output {
     pub(crate) quiet: bool,
     colour: bool,
     colour_err: bool,
-}
-
-/// A column: its title and whether it holds numbers.
-pub(crate) struct Column(pub(crate) &'static str, pub(crate) Align);
-
-/// Where a column's text stands.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Align {
-    Left,
-    Right,
 }
 
 impl Output {
@@ -74,10 +64,11 @@ impl Output {
     }
 
     /// A JSON line.
-    pub(crate) fn record(&self, kind: &str, mut fields: Value) -> Result<()> {
+    pub(crate) fn record(&self, kind: &str, fields: impl Serialize) -> Result<()> {
         if !self.json {
             return Ok(());
         }
+        let mut fields = serde_json::to_value(fields).expect("plain values can be written");
         let object = fields.as_object_mut().expect("records are objects");
         object.insert("type".into(), kind.into());
         self.raw(format_args!("{fields}\n"))
@@ -111,25 +102,31 @@ impl Output {
         if self.colour_err { format!("{style}{text}{style:#}") } else { text.to_string() }
     }
 
-    /// A table, indented; nothing if it has no rows.
-    pub(crate) fn table(&self, columns: &[Column], rows: Vec<Vec<String>>) -> Result<()> {
+    /// A title and a faint remark behind it.
+    pub(crate) fn heading(&self, title: impl Display, remark: impl Display) -> String {
+        format!("{}  {}", self.paint(TITLE, title), self.paint(FAINT, remark))
+    }
+
+    /// A table, indented; nothing if it has no rows. The titles of its columns have `|` between them,
+    /// and those of numbers begin with `>`: they stand on the right.
+    pub(crate) fn table(&self, columns: &str, rows: Vec<Vec<String>>) -> Result<()> {
         if self.json || rows.is_empty() {
             return Ok(());
         }
         let mut table = Table::new();
         table.load_style(presets::NOTHING);
         table.set_content_arrangement(ContentArrangement::Disabled);
-        let header = columns.iter().map(|column| {
-            let cell = Cell::new(column.0);
+        let header = columns.split('|').map(|title| {
+            let cell = Cell::new(title.trim_start_matches('>'));
             if self.colour { cell.add_attribute(Attribute::Dim) } else { cell }
         });
         table.set_header(Row::from(header));
         rows.into_iter().for_each(|row| {
             table.add_row(row);
         });
-        for (column, Column(_, align)) in table.column_iter_mut().zip(columns) {
+        for (column, title) in table.column_iter_mut().zip(columns.split('|')) {
             column.set_padding((0, 2));
-            if *align == Align::Right {
+            if title.starts_with('>') {
                 column.set_cell_alignment(CellAlignment::Right);
             }
         }

@@ -24,7 +24,7 @@ use std::time::Duration;
 use standfast_format::{
     Image, ImageRef, Kind, Level, Manifest, Rank, SegmentId, SegmentRef, StoreHeader, Version, name,
 };
-use standfast_reduce::{CodecSpec, FilterChoice};
+use standfast_reduce::CodecSpec;
 use standfast_restart::{
     Inventory, Unreadable, check_manifests, complete_header, decode_image, history, read_header,
 };
@@ -36,7 +36,7 @@ use crate::error::{Error, Result};
 use crate::flow::Flow;
 use crate::record;
 use crate::retain::{self, Retention};
-use crate::segment;
+use crate::segment::{self, Passage};
 
 /// A checkpoint that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +76,7 @@ impl<'a> Drain<'a> {
         let header = read_header(global)?;
         let alone = local.lock(Lock::Writer)?;
         let codec = CodecSpec::NONE.into();
-        let encoding = Encoding { codec, filter: FilterChoice::Auto, threads };
+        let encoding = Encoding { codec, threads };
         Self::checked(global, local, header, encoding, Level::Local, alone)
     }
 
@@ -122,7 +122,7 @@ impl<'a> Drain<'a> {
     pub fn arrived(&self) -> Result<Vec<Manifest>> {
         match known_inventory(self.to) {
             Ok(inventory) => Ok(inventory.checkpoints),
-            Err(Unreadable::NoStore { .. }) => Ok(Vec::new()),
+            Err(Unreadable::NoStore(_)) => Ok(Vec::new()),
             Err(error) => Err(error.into()),
         }
     }
@@ -155,7 +155,7 @@ impl<'a> Drain<'a> {
         let version = manifest.version;
         let _kept = self.from.lock(Lock::Keep(version.0))?;
         self.carry_locked(manifest, flow, go_on).map_err(|error| match error.kind() {
-            Kind::Missing if !self.is_still_here(manifest) => Error::Gone { version },
+            Kind::Missing if !self.is_still_here(manifest) => Error::Gone(version),
             _ => error,
         })
     }
@@ -168,7 +168,7 @@ impl<'a> Drain<'a> {
     ) -> Result<Carried> {
         let version = manifest.version;
         if !self.is_still_here(manifest) {
-            return Err(Error::Gone { version });
+            return Err(Error::Gone(version));
         }
         self.put_header()?;
         self.carry_history(0)?;
@@ -190,7 +190,7 @@ impl<'a> Drain<'a> {
                 continue;
             }
             if !go_on(left) {
-                return Err(Error::TooSlow { version });
+                return Err(Error::TooSlow(version));
             }
             match self.bring(wanted, is_part, flow, &mut carried)? {
                 Some(landed) => drop(known.insert(wanted.id, landed)),
@@ -254,7 +254,9 @@ impl<'a> Drain<'a> {
             flow.read(wanted.file_bytes);
             return Ok(Some(found));
         }
-        let sent = segment::carry(&reader, wanted, &self.header, self.to, &self.codecs, flow)?;
+        let (header, codecs) = (&self.header, &self.codecs);
+        let passage = Passage { from: &reader, header, codecs, flow };
+        let sent = passage.carry(wanted, self.to)?;
         carried.segments += 1;
         carried.from_bytes += wanted.file_bytes;
         carried.to_bytes += sent.file_bytes;
@@ -371,8 +373,8 @@ impl<'a> Drain<'a> {
                 check_manifests(self.to)?;
                 Ok(true)
             }
-            Ok(_) => Err(Error::OtherJob { place: self.to.describe() }),
-            Err(Unreadable::NoStore { .. }) => Ok(false),
+            Ok(_) => Err(Error::OtherJob(self.to.describe())),
+            Err(Unreadable::NoStore(_)) => Ok(false),
             Err(error) => Err(error.into()),
         }
     }

@@ -14,8 +14,6 @@ pub struct Encoding {
     /// Codec and level, or the one that brings checkpoints over soonest; a block stays as it is
     /// where that is smaller.
     pub codec: CodecChoice,
-    /// Filter before the codec.
-    pub filter: FilterChoice,
     /// Threads that read, verify and compress beside the one that sends; 0: the caller's does all of
     /// it in turn.
     pub threads: usize,
@@ -42,7 +40,7 @@ impl Codecs {
     }
 
     pub(crate) fn encoder(&self, block_bytes: usize) -> BlockEncoder {
-        let filter = self.encoding.filter;
+        let filter = FilterChoice::Auto;
         match (&self.adaptive, self.encoding.codec) {
             (Some(adaptive), _) => {
                 BlockEncoder::adaptive(Arc::clone(adaptive), filter, block_bytes)

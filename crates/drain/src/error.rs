@@ -17,18 +17,12 @@ pub enum Error {
     Read(#[from] standfast_restart::Error),
     /// The target holds another job of that name.
     #[error(
-        "{place} holds another job of the same name: drain to another place, or give the job another name"
+        "{0} holds another job of the same name: drain to another place, or give the job another name"
     )]
-    OtherJob {
-        /// The target.
-        place: String,
-    },
+    OtherJob(String),
     /// The checkpoint was pruned while it was on its way.
-    #[error("checkpoint {version} was pruned while it was on its way")]
-    Gone {
-        /// Which one.
-        version: Version,
-    },
+    #[error("checkpoint {0} was pruned while it was on its way")]
+    Gone(Version),
     /// What this node has is there; other nodes have not yet brought theirs.
     #[error(
         "what this node has of checkpoint {version} is there; {missing} files are still to come from other nodes"
@@ -48,17 +42,11 @@ pub enum Error {
         missing: usize,
     },
     /// At the rate so far it will not arrive in time, and another one may.
-    #[error("checkpoint {version} would not arrive in time")]
-    TooSlow {
-        /// Which one.
-        version: Version,
-    },
+    #[error("checkpoint {0} would not arrive in time")]
+    TooSlow(Version),
     /// Whoever asked for it said how in words that mean nothing.
-    #[error("invalid drain settings: {why}")]
-    Manner {
-        /// What is wrong with them.
-        why: String,
-    },
+    #[error("invalid drain settings: {0}")]
+    Manner(String),
     /// The time that was given is over.
     #[error("deadline reached")]
     Deadline,
@@ -73,10 +61,10 @@ impl Error {
         match self {
             Error::Store(source) => source.kind(),
             Error::Read(source) => source.kind(),
-            Error::OtherJob { .. } | Error::Manner { .. } => Kind::Invalid,
-            Error::Gone { .. } => Kind::Missing,
+            Error::OtherJob(_) | Error::Manner(_) => Kind::Invalid,
+            Error::Gone(_) => Kind::Missing,
             Error::Pruned { .. } => Kind::Transient,
-            Error::Others { .. } | Error::TooSlow { .. } | Error::Deadline | Error::Stopped => {
+            Error::Others { .. } | Error::TooSlow(_) | Error::Deadline | Error::Stopped => {
                 Kind::Busy
             }
         }

@@ -202,5 +202,5 @@ fn far_away() -> Instant {
 
 /// Whether another checkpoint may fare better.
 fn is_of_this_one(error: &Error) -> bool {
-    matches!(error, Error::Gone { .. } | Error::TooSlow { .. }) || error.kind() == Kind::Corrupt
+    matches!(error, Error::Gone(_) | Error::TooSlow(_)) || error.kind() == Kind::Corrupt
 }

@@ -11,7 +11,7 @@
 //! when it is full, compressing waits.
 
 use std::sync::Mutex;
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::mpsc::sync_channel;
 use std::time::Instant;
 
 use standfast_format::{
@@ -38,90 +38,92 @@ struct Ready {
     bytes: Vec<u8>,
 }
 
-/// Carries a segment over; returns how the target's images have to refer to it.
-pub(crate) fn carry(
-    from: &SegmentReader,
-    wanted: &SegmentRef,
-    header: &StoreHeader,
-    to: &dyn Store,
-    codecs: &Codecs,
-    flow: &Flow<'_>,
-) -> Result<SegmentRef> {
-    let mut writer = to.create(&name::segment(wanted.id), Some(wanted.file_bytes))?;
-    let mut head = vec![0; SEGMENT_HEADER_BYTES];
-    from.read_at(0, &mut head)?;
-    writer.append(&head)?;
-    let sending = Sending { writer, blocks: vec![None; from.index().blocks.len()] };
-    let sending = match codecs.threads() {
-        0 => in_turn(from, header, sending, codecs, flow)?,
-        _ => beside(from, header, sending, codecs, flow)?,
-    };
-    sending.seal(from.index(), wanted)
+/// A segment on its way, and how it goes.
+pub(crate) struct Passage<'a> {
+    pub(crate) from: &'a SegmentReader,
+    pub(crate) header: &'a StoreHeader,
+    pub(crate) codecs: &'a Codecs,
+    pub(crate) flow: &'a Flow<'a>,
 }
 
-/// The caller's thread does everything, a block at a time.
-fn in_turn(
-    from: &SegmentReader,
-    header: &StoreHeader,
-    sending: Sending,
-    codecs: &Codecs,
-    flow: &Flow<'_>,
-) -> Result<Sending> {
-    let sending = Mutex::new(sending);
-    let whole = "one thread has it";
-    fill(from, header, codecs, flow, |ready| {
-        sending.lock().expect(whole).send(ready, codecs, flow)
-    })?;
-    Ok(sending.into_inner().expect(whole))
-}
-
-/// A thread sends while others fill the ring. Where no thread can be started, it goes in turn.
-fn beside(
-    from: &SegmentReader,
-    header: &StoreHeader,
-    sending: Sending,
-    codecs: &Codecs,
-    flow: &Flow<'_>,
-) -> Result<Sending> {
-    let (ring, ready) = sync_channel(RING_BLOCKS);
-    let sending = Mutex::new(Some(sending));
-    let take = || sending.lock().expect("nobody panics with it").take().expect("taken once");
-    std::thread::scope(|scope| {
-        let Some(sender) = help(scope, || take().run(ready, codecs, flow)) else {
-            return in_turn(from, header, take(), codecs, flow);
+impl Passage<'_> {
+    /// Carries the segment over; returns how the target's images have to refer to it.
+    pub(crate) fn carry(&self, wanted: &SegmentRef, to: &dyn Store) -> Result<SegmentRef> {
+        let from = self.from;
+        let mut writer = to.create(&name::segment(wanted.id), Some(wanted.file_bytes))?;
+        let mut head = vec![0; SEGMENT_HEADER_BYTES];
+        from.read_at(0, &mut head)?;
+        writer.append(&head)?;
+        let sending = Sending { writer, blocks: vec![None; from.index().blocks.len()] };
+        let sending = match self.codecs.threads() {
+            0 => self.in_turn(sending)?,
+            _ => self.beside(sending)?,
         };
-        // Where the ring is closed, the sender has failed, and tells why.
-        let put = |ready| ring.send(ready).map_err(|_| Error::Stopped);
-        let filled = fill(from, header, codecs, flow, put);
-        drop(ring);
-        // A ring that nobody empties any more is not what went wrong.
-        let sending = sender.join().expect("the sender does not panic")?;
-        filled.map(|()| sending)
-    })
-}
+        sending.seal(from.index(), wanted)
+    }
 
-/// Reads, verifies and compresses everything, and passes it on.
-fn fill(
-    from: &SegmentReader,
-    header: &StoreHeader,
-    codecs: &Codecs,
-    flow: &Flow<'_>,
-    put: impl Fn(Ready) -> Result<()> + Sync,
-) -> Result<()> {
-    each_block(
-        from,
-        header,
-        codecs.threads(),
-        || codecs.encoder(from.raw_bytes_max()),
-        || flow.pass(),
-        |encoder, block| {
-            let record = *from.block(block.number);
-            let smaller = smaller(encoder, &block, record);
-            flow.read(u64::from(record.stored_bytes));
-            let record = Block { codec: smaller.codec, filter: smaller.filter, ..record };
-            put(Ready { number: block.number, record, bytes: smaller.bytes.to_vec() })
-        },
-    )
+    /// The caller's thread does everything, a block at a time.
+    fn in_turn(&self, sending: Sending) -> Result<Sending> {
+        let sending = Mutex::new(sending);
+        let whole = "one thread has it";
+        self.fill(|ready| self.send(&mut sending.lock().expect(whole), ready))?;
+        Ok(sending.into_inner().expect(whole))
+    }
+
+    /// A thread sends while others fill the ring. Where no thread can be started, it goes in turn.
+    fn beside(&self, sending: Sending) -> Result<Sending> {
+        let (ring, ready) = sync_channel(RING_BLOCKS);
+        let sending = Mutex::new(Some(sending));
+        let take = || sending.lock().expect("nobody panics with it").take().expect("taken once");
+        // Sends what the ring offers, until nobody fills it any more.
+        let send = || {
+            let mut sending = take();
+            ready.into_iter().try_for_each(|block| self.send(&mut sending, block))?;
+            Ok::<_, Error>(sending)
+        };
+        std::thread::scope(|scope| {
+            let Some(sender) = help(scope, send) else { return self.in_turn(take()) };
+            // Where the ring is closed, the sender has failed, and tells why.
+            let filled = self.fill(|ready| ring.send(ready).map_err(|_| Error::Stopped));
+            drop(ring);
+            // A ring that nobody empties any more is not what went wrong.
+            let sending = sender.join().expect("the sender does not panic")?;
+            filled.map(|()| sending)
+        })
+    }
+
+    /// Reads, verifies and compresses everything, and passes it on.
+    fn fill(&self, put: impl Fn(Ready) -> Result<()> + Sync) -> Result<()> {
+        let Self { from, header, codecs, flow } = *self;
+        let encoder = || codecs.encoder(from.raw_bytes_max());
+        each_block(
+            from,
+            header,
+            codecs.threads(),
+            encoder,
+            || flow.pass(),
+            |encoder, block| {
+                let record = *from.block(block.number);
+                let smaller = smaller(encoder, &block, record);
+                flow.read(u64::from(record.stored_bytes));
+                let record = Block { codec: smaller.codec, filter: smaller.filter, ..record };
+                put(Ready { number: block.number, record, bytes: smaller.bytes.to_vec() })
+            },
+        )
+    }
+
+    fn send(&self, sending: &mut Sending, ready: Ready) -> Result<()> {
+        let Ready { number, record, bytes } = ready;
+        self.flow.pass()?;
+        let began = Instant::now();
+        let offset = sending.writer.written();
+        sending.writer.append(&bytes)?;
+        let stored_bytes = bytes.len() as u32;
+        sending.blocks[number as usize] = Some(Block { offset, stored_bytes, ..record });
+        self.flow.sent(bytes.len() as u64)?;
+        self.codecs.sent(bytes.len() as u64, began.elapsed());
+        Ok(())
+    }
 }
 
 /// The block as it is, or encoded anew where that makes it smaller.
@@ -143,25 +145,6 @@ struct Sending {
 }
 
 impl Sending {
-    /// Sends what the ring offers, until nobody fills it any more.
-    fn run(mut self, ready: Receiver<Ready>, codecs: &Codecs, flow: &Flow<'_>) -> Result<Self> {
-        ready.into_iter().try_for_each(|block| self.send(block, codecs, flow))?;
-        Ok(self)
-    }
-
-    fn send(&mut self, ready: Ready, codecs: &Codecs, flow: &Flow<'_>) -> Result<()> {
-        let Ready { number, record, bytes } = ready;
-        flow.pass()?;
-        let began = Instant::now();
-        let offset = self.writer.written();
-        self.writer.append(&bytes)?;
-        let stored_bytes = bytes.len() as u32;
-        self.blocks[number as usize] = Some(Block { offset, stored_bytes, ..record });
-        flow.sent(bytes.len() as u64)?;
-        codecs.sent(bytes.len() as u64, began.elapsed());
-        Ok(())
-    }
-
     fn seal(mut self, index: &SegmentIndex, wanted: &SegmentRef) -> Result<SegmentRef> {
         let blocks: Vec<Block> =
             self.blocks.into_iter().map(|block| block.expect("every block was sent")).collect();

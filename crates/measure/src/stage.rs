@@ -238,7 +238,8 @@ fn job_round(
     let job = Job::open(&[("store", &store.to_string_lossy()), ("job", "bench")])?;
     let config = &job.config().config;
     let options = standfast::location::options(config);
-    disk.buffer_bytes = config.pool.0 + (options.chunk_bytes * (2 * options.io_threads + 1)) as u64;
+    disk.buffer_bytes =
+        config.memory.pool.0 + (options.chunk_bytes * (2 * options.io_threads + 1)) as u64;
     memory::reset_peak();
     let before = memory::resident();
     // SAFETY: the buffer outlives its protection and nobody else uses it.

@@ -69,11 +69,8 @@ pub enum ModelError {
         known: String,
     },
     /// No setting satisfies the wishes.
-    #[error("no plan: {reason}")]
-    Infeasible {
-        /// Which wish cannot be met, and by how much.
-        reason: String,
-    },
+    #[error("no plan: {0}")]
+    Infeasible(String),
     /// A plot could not be rasterised.
     #[error("plot {name}: {reason}")]
     Plot {

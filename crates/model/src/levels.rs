@@ -224,37 +224,28 @@ impl Hierarchy {
         }
     }
 
-    /// The best ratios for a fixed interval.
-    pub fn best_ratios(&self, interval_s: f64) -> Result<Pattern> {
-        let pattern = Pattern { interval_s, every: vec![1; self.levels.len() - 1] };
-        self.check(&pattern)?;
-        Ok(self.best_from(pattern, 0, false))
-    }
-
     /// The best interval and ratios together.
     pub fn best_pattern(&self) -> Pattern {
         let pattern = Pattern { interval_s: self.mtti_s, every: vec![1; self.levels.len() - 1] };
-        self.best_from(pattern, 0, true)
+        self.best_from(pattern, 0)
     }
 
     /// Searches the ratios from `index` on, nested, and the interval innermost. Nested because
     /// interval and ratios pull on each other: one at a time gets stuck on a ridge.
-    fn best_from(&self, mut pattern: Pattern, index: usize, move_interval: bool) -> Pattern {
+    fn best_from(&self, mut pattern: Pattern, index: usize) -> Pattern {
         if index == pattern.every.len() {
-            if move_interval {
-                let mut trial = pattern.clone();
-                let at = |interval_s: f64| {
-                    trial.interval_s = interval_s;
-                    self.value(&trial)
-                };
-                pattern.interval_s = peak(self.mtti_s * 1e-6, self.mtti_s * 20.0, at);
-            }
+            let mut trial = pattern.clone();
+            let at = |interval_s: f64| {
+                trial.interval_s = interval_s;
+                self.value(&trial)
+            };
+            pattern.interval_s = peak(self.mtti_s * 1e-6, self.mtti_s * 20.0, at);
             return pattern;
         }
         let inner = |count: u64| {
             let mut trial = pattern.clone();
             trial.every[index] = count;
-            self.best_from(trial, index + 1, move_interval)
+            self.best_from(trial, index + 1)
         };
         inner(peak_count(RATIO_MAX, |count| self.value(&inner(count))))
     }

@@ -1,22 +1,20 @@
 //! The planner inside a running job: `interval = "auto"`.
 //!
-//! Data: measured commit times, drain times, failures, and the clock of the caller ->
-//! [`Live::interval_s`], [`Live::need_checkpoint`].
+//! Data: measured commit times, drain times, and the clock of the caller -> [`Live::interval_s`].
 //!
-//! The MTTI starts from a given value that counts like a few failures, and moves with what is
-//! seen. Commit and drain times are smoothed, so that one slow checkpoint does not swing the
+//! The MTTI starts from a given value that counts like a few failures, and grows while none is
+//! seen: a process that is struck does not go on. Commit and drain times are smoothed, so that one slow checkpoint does not swing the
 //! interval. Before a drain was measured the interval is that of one level; from then on it is
-//! that of a local level with a background drain, and one checkpoint in so many is drained as
-//! bandwidth allows.
+//! that of a local level with a background drain.
 //!
 //! Invariants:
 //! - No clock is read here: all times are passed in, in seconds of one monotonic clock.
-//! - The interval stays within its bounds.
+//! - The interval is at least a second.
 
 use crate::bounds::{non_negative, positive, share};
 use crate::drain::{Drained, Visibility};
-use crate::error::{ModelError, Result};
-use crate::levels::{Hierarchy, Level, Pattern};
+use crate::error::Result;
+use crate::levels::{Hierarchy, Level};
 use crate::single::Single;
 
 /// The given MTTI counts like this many failures.
@@ -27,19 +25,17 @@ const NEW: f64 = 0.3;
 const FAR_SHARE: f64 = 0.15;
 /// Share of the MTTI after which the first checkpoint is due, before any cost is known.
 const FIRST_SHARE: f64 = 0.02;
+/// The shortest interval.
+const LEAST_S: f64 = 1.0;
 
 /// A planner that learns while the job runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Live {
     prior_mtti_s: f64,
     started_s: f64,
-    failures: u64,
     far_share: f64,
     commit_s: Option<f64>,
     drain_s: Option<f64>,
-    last_s: f64,
-    low_s: f64,
-    high_s: f64,
 }
 
 impl Live {
@@ -48,13 +44,9 @@ impl Live {
         Ok(Self {
             prior_mtti_s: positive("mtti_s", mtti_s)?,
             started_s: non_negative("now_s", now_s)?,
-            failures: 0,
             far_share: FAR_SHARE,
             commit_s: None,
             drain_s: None,
-            last_s: now_s,
-            low_s: 1.0,
-            high_s: f64::MAX,
         })
     }
 
@@ -64,27 +56,10 @@ impl Live {
         Ok(self)
     }
 
-    /// Keeps the interval between two values.
-    pub fn with_bounds(mut self, low_s: f64, high_s: f64) -> Result<Self> {
-        self.low_s = positive("interval_min_s", low_s)?;
-        self.high_s = positive("interval_max_s", high_s)?;
-        if low_s > high_s {
-            return Err(ModelError::Pair {
-                field: "interval_min_s",
-                value: low_s,
-                other: "interval_max_s",
-                limit: high_s,
-                rule: "the least interval cannot exceed the greatest",
-            });
-        }
-        Ok(self)
-    }
-
-    /// A checkpoint ended at `now_s` after blocking the job for `blocked_s`.
-    pub fn checkpoint_done(&mut self, now_s: f64, blocked_s: f64) -> Result<()> {
+    /// A checkpoint blocked the job for `blocked_s`.
+    pub fn checkpoint_done(&mut self, blocked_s: f64) -> Result<()> {
         let measured = non_negative("blocked_s", blocked_s)?;
         self.commit_s = Some(smoothed(self.commit_s, measured));
-        self.last_s = now_s;
         Ok(())
     }
 
@@ -95,16 +70,10 @@ impl Live {
         Ok(())
     }
 
-    /// The job was struck, and has been restored at `now_s`.
-    pub fn failure_seen(&mut self, now_s: f64) {
-        self.failures += 1;
-        self.last_s = now_s;
-    }
-
     /// The MTTI as believed now.
     pub fn mtti_s(&self, now_s: f64) -> f64 {
         let seen = (now_s - self.started_s).max(0.0);
-        (PRIOR_FAILURES * self.prior_mtti_s + seen) / (PRIOR_FAILURES + self.failures as f64)
+        self.prior_mtti_s + seen / PRIOR_FAILURES
     }
 
     /// Work between checkpoints that costs least, as believed now.
@@ -116,7 +85,7 @@ impl Live {
             (Some(commit), None) => Single::new(mtti, least_commit_s(commit, mtti), 0.0)
                 .map_or(mtti, |single| single.best_interval_s()),
         };
-        best.clamp(self.low_s, self.high_s)
+        best.max(LEAST_S)
     }
 
     /// The job with a drain, where both a checkpoint and a drain were measured. A restore takes
@@ -127,18 +96,6 @@ impl Live {
         let far = Level::new(0.0, drain, self.far_share).ok()?;
         let hierarchy = Hierarchy::new(mtti_s, vec![near, far]).ok()?;
         Drained::new(hierarchy, drain, Visibility::Published).ok()
-    }
-
-    /// Whether it is time for a checkpoint.
-    pub fn need_checkpoint(&self, now_s: f64) -> bool {
-        now_s - self.last_s >= self.interval_s(now_s)
-    }
-
-    /// One checkpoint in how many can be drained; none before a drain was measured.
-    pub fn drain_every(&self, now_s: f64) -> Option<u64> {
-        let drained = self.drained(self.mtti_s(now_s))?;
-        let near = Pattern { interval_s: self.interval_s(now_s), every: vec![] };
-        Some(drained.units_per_drain(&near))
     }
 }
 

@@ -37,12 +37,6 @@ impl Single {
         (2.0 * self.commit_s * self.mtti_s).sqrt()
     }
 
-    /// Daly's first-order interval, `sqrt(2 d (M + R)) - d`, never below zero.
-    pub fn daly_first_interval_s(&self) -> f64 {
-        let root = (2.0 * self.commit_s * (self.mtti_s + self.restore_s)).sqrt();
-        (root - self.commit_s).max(0.0)
-    }
-
     /// Daly's higher-order interval; the MTTI itself where a commit takes twice the MTTI or more.
     pub fn daly_interval_s(&self) -> f64 {
         if self.commit_s >= 2.0 * self.mtti_s {

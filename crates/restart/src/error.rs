@@ -70,11 +70,8 @@ pub enum Error {
         why: String,
     },
     /// Another rank did not hand out the pages that it keeps for this one.
-    #[error("rank {owner} could not read the pages that it keeps for this rank")]
-    NoPages {
-        /// Which one.
-        owner: usize,
-    },
+    #[error("rank {0} could not read the pages that it keeps for this rank")]
+    NoPages(usize),
     /// The memory of a device cannot be filled.
     #[error(transparent)]
     Device(#[from] DeviceError),
@@ -120,7 +117,7 @@ impl Error {
         match self {
             Error::Store(source) => source.kind(),
             Error::Metadata(source) => source.kind(),
-            Error::Page { .. } | Error::Reference { .. } | Error::NoPages { .. } => Kind::Corrupt,
+            Error::Page { .. } | Error::Reference { .. } | Error::NoPages(_) => Kind::Corrupt,
             Error::Pack(source) => source.kind(),
             Error::NoRegion { .. } => Kind::Missing,
             Error::Unfit { .. } => Kind::Invalid,

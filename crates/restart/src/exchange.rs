@@ -99,7 +99,7 @@ impl<'a> Exchange<'a> {
         let mut hashes = vec![0; pages * hash_bytes];
         for (owner, (answers, numbers)) in answers.iter().zip(&self.numbers).enumerate() {
             if answers.len() != numbers.len() * hash_bytes {
-                return Ok(Err(Error::NoPages { owner }));
+                return Ok(Err(Error::NoPages(owner)));
             }
             for (hash, at) in answers.chunks_exact(hash_bytes).zip(numbers) {
                 hashes[*at as usize * hash_bytes..][..hash_bytes].copy_from_slice(hash);
@@ -194,7 +194,7 @@ fn pieces<'a>(
         let end = (from + pages).min(numbers.len());
         let numbers = &numbers[from.min(end)..end];
         if answers.len() != numbers.len() * page_bytes {
-            return Err(Error::NoPages { owner });
+            return Err(Error::NoPages(owner));
         }
         let mut rest = answers.as_slice();
         for run in numbers.chunk_by(|a, b| a + 1 == *b).flat_map(|run| run.chunks(PIECE_PAGES)) {

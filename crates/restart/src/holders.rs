@@ -131,7 +131,7 @@ impl Holders<'_> {
         Ok(match received.swap_remove(from) {
             Some(Ok(bytes)) => decode_image(&bytes, manifest, own).map_err(Error::from),
             Some(Err(failure)) => Err(Error::of_other(failure)),
-            None => Err(Error::NoPages { owner: from }),
+            None => Err(Error::NoPages(from)),
         })
     }
 }

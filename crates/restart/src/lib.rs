@@ -36,7 +36,7 @@ pub use restart::{
     Filled, GlobalStore, Restart, Restored, Ring, RingRebuilt, Skipped, Way, segments_of,
 };
 pub use restart_plan::{Candidate, merge, split_line};
-pub use sink::{CheckSink, MemorySink, Sink};
+pub use sink::{MemorySink, Sink};
 pub use slots::SlotReader;
 pub use standfast_checkpoint::{
     Damaged, Inventory, Unreadable, check_manifests, complete_header, damaged_headers,

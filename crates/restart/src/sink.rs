@@ -1,4 +1,4 @@
-//! Where rebuilt pages go: memory, files, or nowhere when only their soundness matters.
+//! Where rebuilt pages go: memory, or files.
 //!
 //! # Contract
 //! - `page` and `zero` are called from several threads, each page exactly once, in no order.
@@ -94,21 +94,6 @@ impl Sink for MemorySink<'_> {
                 }
             }
         }
-        Ok(())
-    }
-}
-
-/// Takes pages and does nothing with them: reading them was the check.
-pub struct CheckSink;
-
-impl Sink for CheckSink {
-    type Error = std::convert::Infallible;
-
-    fn pages(&self, _: usize, _: u64, _: &[u8]) -> Result<(), Self::Error> {
-        Ok(())
-    }
-
-    fn zeros(&self, _: usize, _: u64, _: u64) -> Result<(), Self::Error> {
         Ok(())
     }
 }

@@ -9,7 +9,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use standfast_agent::{Begin, Link, Manner, Member, Place, Token};
+use standfast_agent::{Begin, GlobalUse, Link, Manner, Member, Packing, Place, StoreUse, Token};
 use standfast_comm::{Collective, Step};
 use standfast_format::StoreHeader;
 use standfast_reduce::PageHasher;
@@ -46,13 +46,13 @@ pub(crate) fn connect(
     silent: Option<standfast_agent::Error>,
 ) -> Phase<std::result::Result<Link, Option<String>>> {
     let config = &loaded.config;
-    if config.write != Write::WagDbi {
+    if config.pack.write != Write::WagDbi {
         return Ok(Err(None));
     }
     let member = || Member {
         rank: team.rank().0,
-        hasher: PageHasher::new(config.hash, &header.key),
-        page_bytes: config.page.0 as usize,
+        hasher: PageHasher::new(config.pages.hash, &header.key),
+        page_bytes: config.pages.bytes.0 as usize,
     };
     let ranks = (stores.own_ranks(), team.size() as u32);
     let begun = stores.lead(|| match silent {
@@ -102,50 +102,59 @@ fn begin(
     let place = open_place(config)?;
     // One that this job has left may still be at its last work for it; there is a next time to look.
     standfast_agent::flush(&place, &path, FLUSH_MAX)?;
-    standfast_agent::start(&place, &config.agent_command, config.agent_idle.0)?;
+    standfast_agent::start(&place, &config.agent.command, config.agent.idle.0)?;
     let token = Token(identity::bytes()?);
     let begin = Begin {
         token,
         node: location::node(config),
-        store: path,
-        job: header.id,
-        io: config.io_word().into(),
-        io_threads: config.io_threads as u32,
-        trust: config.trust.clone(),
-        pool_bytes: loaded.agent_pool_bytes(ranks.len()),
+        store: StoreUse {
+            path,
+            job: header.id,
+            io: config.io_word().into(),
+            io_threads: config.node.io_threads as u32,
+            trust: config.trust.clone(),
+        },
+        packing: packing(config, loaded.agent_pool_bytes(ranks.len())),
         ranks,
         job_ranks,
-        hash: config.hash,
-        page_bytes: config.page.0 as u32,
-        block_bytes: match config.pipeline {
-            Pipeline::Gpu => config.page.0.max(standfast_gpu::gpu_queue::BLOCK_BYTES as u64) as u32,
-            _ => config.block.0 as u32,
-        },
-        threads: config.threads() as u32,
-        codec: match config.pipeline {
-            Pipeline::None => "none".into(),
-            Pipeline::Pipelined | Pipeline::Serial | Pipeline::Gpu => config.codec.to_string(),
-        },
-        gpu: config.pipeline == Pipeline::Gpu,
-        filter: config.filter.to_string(),
-        keep: config.keep,
-        global: match config.global.is_empty() {
-            true => String::new(),
-            false => location::of_global(config),
-        },
-        keep_global: config.keep_global,
-        keep_every: config.keep_every,
-        manner: Manner {
-            codec: config.drain_codec.to_string(),
-            rate: config.drain_rate.0,
-            every: config.drain_every,
-            nice: config.drain_nice,
-            ionice: config.drain_ionice.to_string(),
-            cpus: config.drain_cpus.to_string(),
-            key: config.global_key.as_ref().map(KeySource::absolute),
-        },
+        keep: config.place.keep.newest.unwrap_or(0),
+        keep_every: config.keep_every(),
+        global: location::of_global(config).map(|place| global_use(config, place)),
     };
     Ok((Link::begin(&place, begin, lock, member)?, token))
+}
+
+fn packing(config: &Config, pool_bytes: u64) -> Packing {
+    let (page_bytes, pack) = (config.pages.bytes.0, &config.pack);
+    let gpu = pack.pipeline == Pipeline::Gpu;
+    let of_gpu = standfast_gpu::gpu_queue::BLOCK_BYTES as u64;
+    Packing {
+        hash: config.pages.hash,
+        page_bytes: page_bytes as u32,
+        block_bytes: if gpu { page_bytes.max(of_gpu) } else { pack.block.0 } as u32,
+        pool_bytes,
+        threads: config.threads() as u32,
+        codec: match pack.pipeline {
+            Pipeline::None => "none".into(),
+            Pipeline::Pipelined | Pipeline::Serial | Pipeline::Gpu => pack.codec.to_string(),
+        },
+        gpu,
+        filter: pack.filter.to_string(),
+    }
+}
+
+fn global_use(config: &Config, place: String) -> GlobalUse {
+    let (levels, priority) = (&config.levels, &config.drain.priority);
+    let manner = Manner {
+        codec: config.drain.codec.to_string(),
+        rate: levels.global_rate.map_or(0, |rate| rate.0.0),
+        every: levels.drain_every(),
+        nice: priority.nice,
+        ionice: priority.io.to_string(),
+        cpus: priority.cores.to_string(),
+        key: levels.global_key.as_ref().map(KeySource::absolute),
+    };
+    GlobalUse { place, keep: levels.global_keep.newest.unwrap_or(0), manner }
 }
 
 fn open_place(config: &Config) -> standfast_agent::Result<Place> {

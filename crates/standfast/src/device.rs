@@ -45,10 +45,10 @@ impl Job {
         let config = &self.config().config;
         Settings {
             key: self.header.key,
-            hash: config.hash,
-            page_bytes: config.page.0 as usize,
-            staging_bytes: config.device_staging.0 as usize,
-            choice: config.device_codec,
+            hash: config.pages.hash,
+            page_bytes: config.pages.bytes.0 as usize,
+            staging_bytes: config.device.staging.0 as usize,
+            choice: config.device.codec,
         }
     }
 

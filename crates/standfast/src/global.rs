@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use standfast_checkpoint::Holdings;
 use standfast_comm::{Collective, Step};
-use standfast_format::{History, Kind, Manifest, StoreHeader, Version};
+use standfast_format::{Abandoned, History, Kind, Manifest, StoreHeader, Version};
 use standfast_restart::{Damaged, Inventory, read_header};
 use standfast_store::{Lock, LockGuard, Store};
 
@@ -32,11 +32,14 @@ pub(crate) struct Offer {
     pub(crate) unknown: Option<String>,
 }
 
-/// The largest numbers that a level has seen: new checkpoints come after them.
+/// The largest numbers that a level has seen, and those that this run has left behind: new checkpoints
+/// come after them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Floor {
     pub(crate) version: u64,
     pub(crate) sequence: u64,
+    /// What this run has abandoned when it went back.
+    pub(crate) abandons: Option<Abandoned>,
 }
 
 impl Floor {
@@ -46,6 +49,11 @@ impl Floor {
             self.version = self.version.max(manifest.version.0);
             self.sequence = self.sequence.max(manifest.sequence);
         }
+    }
+
+    /// The run goes on from this place in the order of commits, of which `last` is the last one.
+    pub(crate) fn go_back(&mut self, sequence: u64, last: u64) {
+        self.abandons = (sequence < last).then(|| Abandoned { first: sequence + 1, last });
     }
 
     /// The version after all of these.
@@ -61,7 +69,7 @@ pub(crate) fn header(config: &Config) -> Result<Option<StoreHeader>> {
     let Some(store) = reach(config)? else { return Ok(None) };
     match read_header(&*store) {
         Ok(header) => Ok(Some(header)),
-        Err(standfast_restart::Unreadable::NoStore { .. }) => Ok(None),
+        Err(standfast_restart::Unreadable::NoStore(_)) => Ok(None),
         Err(error) => Err(unreachable(config, &error.into())),
     }
 }
@@ -73,7 +81,7 @@ pub(crate) fn ask(
     header: &StoreHeader,
     must: bool,
 ) -> Phase<Offer> {
-    if config.global.is_empty() {
+    if config.levels.global.is_none() {
         return Ok(Offer::default());
     }
     let first = || {
@@ -108,7 +116,7 @@ pub(crate) fn look(config: &Config, header: &StoreHeader) -> Result<Option<Inven
     match Inventory::read(&*store) {
         Ok(inventory) if inventory.header.id == header.id => Ok(Some(inventory)),
         Ok(_) => Err(Cause::OtherJob { place: store.describe() }.into()),
-        Err(standfast_restart::Unreadable::NoStore { .. }) => Ok(None),
+        Err(standfast_restart::Unreadable::NoStore(_)) => Ok(None),
         Err(error) => Err(unreachable(config, &error.into())),
     }
 }
@@ -118,7 +126,7 @@ fn reach(config: &Config) -> Result<Option<Arc<dyn Store>>> {
 }
 
 fn unreachable(config: &Config, error: &Error) -> Error {
-    let (place, kind) = (config.global.clone(), error.kind());
+    let (place, kind) = (config.levels.global.clone().unwrap_or_default(), error.kind());
     Cause::Global { place, kind, why: error.to_string() }.into()
 }
 

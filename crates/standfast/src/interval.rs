@@ -15,7 +15,7 @@ use standfast_format::{Drains, Version};
 use standfast_model::live::Live;
 use standfast_restart::read_drains;
 
-use crate::config::{Config, Interval, Ring};
+use crate::config::{Config, Pacing};
 use crate::job::Job;
 
 /// The rule of one job, and what it has seen.
@@ -32,6 +32,8 @@ pub(crate) struct Pace {
 /// as Moody and others (2010) observed and expected.
 const FAR_SHARE: f64 = 0.15;
 const FAR_SHARE_RING: f64 = 0.04;
+/// Expected time between failures of a job, where nobody knows better.
+const MTTI_S: f64 = 24.0 * 3600.0;
 
 enum Rule {
     Off,
@@ -42,13 +44,13 @@ enum Rule {
 impl Pace {
     /// A job that was opened at time zero of the caller's clock.
     pub(crate) fn new(config: &Config) -> Self {
-        let rule = match config.interval {
-            Interval::Off => Rule::Off,
-            Interval::Every(time) => Rule::Every(time.0),
-            Interval::Auto => {
-                let far = if config.ring == Ring::Off { FAR_SHARE } else { FAR_SHARE_RING };
-                let live = Live::new(config.mtti.0.as_secs_f64(), 0.0)
-                    .and_then(|live| live.with_far_share(far));
+        let rule = match config.timing.interval {
+            Pacing::Off => Rule::Off,
+            Pacing::Every(time) => Rule::Every(time.0),
+            Pacing::Auto(mtti) => {
+                let far = if config.levels.has_ring() { FAR_SHARE_RING } else { FAR_SHARE };
+                let mtti_s = mtti.map_or(MTTI_S, |mtti| mtti.0.as_secs_f64());
+                let live = Live::new(mtti_s, 0.0).and_then(|live| live.with_far_share(far));
                 Rule::Auto(live.expect("the setting is above 0"))
             }
         };
@@ -71,8 +73,7 @@ impl Pace {
     pub(crate) fn taken(&mut self, version: Version, begun: Duration, now: Duration) {
         if let Rule::Auto(live) = &mut self.rule {
             let blocked = now.saturating_sub(begun);
-            live.checkpoint_done(now.as_secs_f64(), blocked.as_secs_f64())
-                .expect("a duration is not negative");
+            live.checkpoint_done(blocked.as_secs_f64()).expect("a duration is not negative");
         }
         self.newest = Some(version);
         self.start_again(now);
@@ -109,7 +110,7 @@ impl Job {
     /// Lets the interval `auto` know how long drains take, which run in processes of their own.
     pub(crate) fn learn_drains(&self) {
         // A store far away has no drain, and asking it takes time.
-        if !self.pace().follows_drains() || self.config().config.store.contains("://") {
+        if !self.pace().follows_drains() || self.config().config.place.store.contains("://") {
             return;
         }
         if let Some(drains) = read_drains(&*self.store) {

@@ -85,7 +85,7 @@ impl Header {
     pub(crate) fn read(store: &dyn Store) -> Result<Self> {
         match read_header(store) {
             Ok(header) => Ok(Header::Whole(header)),
-            Err(Unreadable::NoStore { .. }) => Ok(Header::Missing),
+            Err(Unreadable::NoStore(_)) => Ok(Header::Missing),
             Err(error) if error.kind() == Kind::Corrupt => Ok(Header::Damaged(error.into())),
             Err(error) => Err(error.into()),
         }

@@ -12,14 +12,14 @@ use std::sync::atomic::AtomicU64;
 
 use standfast_capture::Access;
 use standfast_comm::Step;
-use standfast_format::{Abandoned, Image, Kind, Level, Manifest, Rank, SegmentId, Version};
+use standfast_format::{Image, Kind, Level, Manifest, Rank, SegmentId, Version};
 use standfast_restart::{
     Candidate, Damaged, Destinations, Filled, Inventory, MemorySink, Rebuild, Restart, Restored,
     Skipped, Stop, Way, merge, read_image, segments_of, split_line,
 };
 use standfast_store::{Lock, Store};
 
-use crate::config;
+use crate::config::{self, Choice};
 use crate::error::{Cause, Error, Phase, Result};
 use crate::global;
 use crate::job::{Core, Job};
@@ -146,7 +146,7 @@ impl Job {
         let found = core.team.agree(Step("restart: found"), found)?;
         let Some((manifest, skipped, restored)) = found else { return Ok(None) };
         let Manifest { version, sequence, .. } = manifest;
-        core.abandons = (sequence < last).then(|| Abandoned { first: sequence + 1, last });
+        core.floor.go_back(sequence, last);
         let differ = self.go_on(core, sequence)?;
         self.pace().start_again(self.since_open());
         let Restored { unclaimed, mut notes, levels, memory } = restored;
@@ -223,8 +223,8 @@ impl Job {
             global: &|version| global::open(config, version).map_err(Error::into_restart),
             way: Way {
                 threads: self.restart_threads(core.team.size()),
-                lazy: config.restart == config::Restart::Lazy,
-                refer_at_home: config.ring == config::Ring::Auto,
+                lazy: config.timing.restart == Choice::Set(config::Restart::Lazy),
+                refer_at_home: config.levels.has_ring(),
             },
             distrusted: Vec::new(),
         };
@@ -379,8 +379,8 @@ impl Job {
     fn restart_threads(&self, sharing: usize) -> usize {
         let config = &self.config().config;
         let cores = || std::thread::available_parallelism().map_or(1, |cores| cores.get());
-        let share = if config.threads == 0 { cores() / sharing } else { 0 };
-        config.io_threads.max(config.threads()).max(share)
+        let share = if config.node.threads == 0 { cores() / sharing } else { 0 };
+        config.node.io_threads.max(config.threads()).max(share)
     }
 }
 

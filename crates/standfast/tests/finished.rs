@@ -149,7 +149,7 @@ fn a_given_checkpoint_or_force_goes_on_from_a_finished_job() {
         let dir = tempfile::tempdir().unwrap();
         live(&dir, &[], 40, |job| job.finish().unwrap());
         let job = open(&dir, &[("restart", how)]);
-        assert_eq!(job.config().config.from, how.parse::<RestartFrom>().unwrap());
+        assert_eq!(job.config().config.timing.from, how.parse::<RestartFrom>().unwrap());
         assert_eq!(restart(&job).0.unwrap(), Some(Version(1)), "{how}");
         drop(job);
         // It was cut off before its first checkpoint, and goes on from where it had begun.

@@ -14,7 +14,7 @@ use standfast_comm::{Comm, run_threads};
 use standfast_drain::policy::Policy;
 use standfast_drain::{Drain, Encoding, Flow, Progress, Until};
 use standfast_format::{StoreHeader, name};
-use standfast_reduce::{FilterChoice, PageHasher};
+use standfast_reduce::PageHasher;
 use standfast_restart::{Inventory, read_image};
 use standfast_store::{DirStore, Options};
 
@@ -249,7 +249,7 @@ fn references_reach_global_storage_and_come_back_from_there() {
         let (stop, progress) = (AtomicBool::new(false), Progress::default());
         let flow = Flow::new(&near, &stop, &progress);
         let codec = "zstd:3".parse().unwrap();
-        let encoding = Encoding { codec, filter: FilterChoice::Auto, threads: 2 };
+        let encoding = Encoding { codec, threads: 2 };
         let until = Until { policy: Policy::Newest, follow: false, tries: 0 };
         let drain = Drain::open(&near, &far, encoding).unwrap();
         drain.run(&until, &flow, &mut |_| {}).unwrap();

@@ -202,7 +202,7 @@ fn a_file_of_settings_that_others_may_write_is_refused() {
     if std::env::var_os(VARIABLE).is_some() {
         let loaded = standfast::config::Loaded::load(&[]);
         match loaded {
-            Ok(loaded) => println!("read {}", loaded.config.job),
+            Ok(loaded) => println!("read {}", loaded.config.place.job),
             Err(error) => println!("refused {error}"),
         }
         return;

@@ -106,7 +106,7 @@ impl Watch {
         if !disk.join(JOB).is_dir() {
             return Ok(None);
         }
-        let store = location::open_job(&Config { store, ..self.config.clone() })?;
+        let store = location::open_job(&self.config.at(store))?;
         match read_header(&*store) {
             Ok(_) => Ok(Some(store)),
             Err(error) if error.kind() == Kind::Missing => Ok(None),

@@ -67,18 +67,18 @@ pub fn compare(count: u32, seed: u64) -> Result<Vec<Gap>> {
 fn random_inputs(random: &mut Random, background: bool) -> Inputs {
     let mut inputs = Inputs::example();
     inputs.background = background;
-    inputs.nodes = random.log_between(16.0, 20_000.0) as u64;
-    inputs.bytes_per_node = random.log_between(4e9, 256e9);
-    inputs.changed_share = random.between(0.1, 1.0);
-    inputs.mtti_s = random.log_between(3600.0, 48.0 * 3600.0);
-    inputs.process_share = random.between(0.1, 0.8);
-    inputs.nodes_per_incident = random.between(1.0, 1.6);
-    inputs.survival = 0.9;
-    inputs.local_write_bps = random.log_between(0.5e9, 8e9);
-    inputs.local_read_bps = inputs.local_write_bps * 1.5;
-    inputs.capture_bps = random.log_between(2e9, 12e9);
-    inputs.global_write_bps = inputs.nodes as f64 * random.log_between(2e7, 1e9);
-    inputs.global_read_bps = inputs.global_write_bps;
+    inputs.job.nodes = random.log_between(16.0, 20_000.0) as u64;
+    inputs.job.bytes_per_node = random.log_between(4e9, 256e9);
+    inputs.job.changed_share = random.between(0.1, 1.0);
+    inputs.failures.mtti_s = random.log_between(3600.0, 48.0 * 3600.0);
+    inputs.failures.process_share = random.between(0.1, 0.8);
+    inputs.failures.nodes_per_incident = random.between(1.0, 1.6);
+    inputs.failures.survival = 0.9;
+    inputs.rates.local_write_bps = random.log_between(0.5e9, 8e9);
+    inputs.rates.local_read_bps = inputs.rates.local_write_bps * 1.5;
+    inputs.rates.capture_bps = random.log_between(2e9, 12e9);
+    inputs.rates.global_write_bps = inputs.job.nodes as f64 * random.log_between(2e7, 1e9);
+    inputs.rates.global_read_bps = inputs.rates.global_write_bps;
     inputs
 }
 

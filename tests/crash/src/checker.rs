@@ -13,6 +13,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use standfast::config::Config;
 use standfast::{Level, Rank, Version, location};
 use standfast_format::name;
 use standfast_restart::Inventory;
@@ -32,11 +33,7 @@ pub struct Checked {
 
 /// Checks a job's directory.
 pub fn check_dir(setup: &Setup<'_>, facts: Facts) -> Checked {
-    let place = location::of_job(&standfast::config::Config {
-        store: setup.dir.into(),
-        job: JOB.into(),
-        ..Default::default()
-    });
+    let place = location::of_job(&Config::default().at(setup.dir).of_job(JOB));
     match standfast_store::open(&place, &Options::default()) {
         Ok(store) => {
             let mut checked = check(setup, store, facts);

@@ -9,7 +9,6 @@ use standfast_crash_tests::mount::Mounted;
 use standfast_crash_tests::program::{JOB, Program, Setup};
 use standfast_drain::policy::Policy;
 use standfast_drain::{Drain, Encoding, Event, Flow, Progress, Until};
-use standfast_reduce::FilterChoice;
 use standfast_store::Options;
 use standfast_testkit::must::or_leave_out;
 
@@ -34,8 +33,7 @@ fn drain_to(target: &Mounted, mend_after: usize, mend: impl FnOnce()) -> Vec<(St
     let (stop, progress) = (AtomicBool::new(false), Progress::default());
     let (waits, arrived) = (Mutex::new(Vec::new()), AtomicBool::new(false));
     let run = || {
-        let encoding =
-            Encoding { codec: "lz4".parse().unwrap(), filter: FilterChoice::Auto, threads: 1 };
+        let encoding = Encoding { codec: "lz4".parse().unwrap(), threads: 1 };
         let until = Until { policy: Policy::Newest, follow: true, tries: 0 };
         let flow = Flow::new(&*local, &stop, &progress);
         let mut tell = |event: Event<'_>| match event {

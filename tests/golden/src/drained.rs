@@ -6,7 +6,6 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Result;
 use standfast_drain::policy::Policy;
 use standfast_drain::{Drain, Encoding, Error, Event, Flow, Progress, Until};
-use standfast_reduce::FilterChoice;
 use standfast_store::{DirStore, Options};
 
 use crate::cases::Case;
@@ -18,7 +17,7 @@ pub(crate) fn drain(dir: &Path, case: &Case, node: usize) -> Result<usize> {
     std::fs::create_dir_all(dir.join("global"))?;
     let global = DirStore::open(global(dir), &Options::default())?;
     let codec = "zstd:3".parse().map_err(anyhow::Error::msg)?;
-    let encoding = Encoding { codec, filter: FilterChoice::Auto, threads: 2 };
+    let encoding = Encoding { codec, threads: 2 };
     let (stop, progress) = (AtomicBool::new(false), Progress::default());
     let until = Until { policy: Policy::Every(1), follow: false, tries: 0 };
     let (mut arrived, mut failed) = (0, None);

@@ -38,10 +38,11 @@ pub struct Prepared {
 pub fn prepare(loaded: &Loaded, command: &[OsString]) -> Result<Option<Prepared>> {
     let mut loaded = loaded.clone();
     // All of it is needed at once, and nothing is watched.
-    loaded.config.restart = Restart::Eager;
-    (loaded.config.track, loaded.config.capture) = (Track::Hash, Choice::Set(Capture::Stop));
-    loaded.config.signal = None;
-    let (name, from) = (loaded.config.job.clone(), loaded.config.from);
+    loaded.config.timing.restart = Choice::Set(Restart::Eager);
+    loaded.config.pages.track = Track::Hash;
+    loaded.config.pages.capture = Choice::Set(Capture::Stop);
+    loaded.config.timing.signal = None;
+    let (name, from) = (loaded.config.place.job.clone(), loaded.config.timing.from);
     let job = Job::open_loaded(loaded)?;
     job.declare_program(command)?;
     let checkpoints = job.restartable()?;

@@ -20,12 +20,15 @@ use crate::place::OpenJob;
 use compare::{Indexes, compare};
 
 /// A region of the one checkpoint, the other, or both.
-#[derive(Debug)]
+#[derive(Debug, serde::Serialize)]
 pub struct RegionDiff {
     /// Whose.
     pub rank: Rank,
     /// Its name; any text.
+    #[serde(rename = "region")]
     pub name: String,
+    /// What has become of it, in a word.
+    pub state: &'static str,
     /// Its size in the one, if it is there.
     pub bytes_before: Option<u64>,
     /// Its size in the other.
@@ -35,12 +38,12 @@ pub struct RegionDiff {
     /// Their bytes.
     pub bytes_changed: u64,
     /// Stretches of bytes that differ, in whole pages.
+    #[serde(skip)]
     pub ranges: Vec<(u64, u64)>,
 }
 
 impl RegionDiff {
-    /// In a word.
-    pub fn state(&self) -> &'static str {
+    fn state(&self) -> &'static str {
         match (self.bytes_before, self.bytes_after) {
             (None, _) => "added",
             (_, None) => "removed",
@@ -106,6 +109,7 @@ impl Differ<'_> {
         let mut found = RegionDiff {
             rank,
             name: name.to_owned(),
+            state: "",
             bytes_before,
             bytes_after,
             pages_changed: 0,
@@ -120,6 +124,7 @@ impl Differ<'_> {
             found.bytes_changed += end - start;
             found.ranges.push((start, end));
         })?;
+        found.state = found.state();
         self.regions.push(found);
         Ok(())
     }
@@ -143,7 +148,7 @@ impl Differ<'_> {
             [None, None] => return Ok(()),
         };
         if image_a.page_bytes != image_b.page_bytes || image_a.hash != image_b.hash {
-            return Err(Error::CapturedDifferently { region: name.to_owned() });
+            return Err(Error::CapturedDifferently(name.to_owned()));
         }
         if a.pages_digest == b.pages_digest && a.bytes == b.bytes {
             return Ok(());

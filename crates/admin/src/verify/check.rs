@@ -25,8 +25,8 @@ use crate::place::OpenJob;
 /// most one of them can be true.
 type Needed = BTreeMap<SegmentId, Vec<(SegmentRef, BTreeSet<Version>)>>;
 
-/// Checks the wanted checkpoints.
-pub(super) fn check(
+/// Checks the wanted checkpoints; `quick` reads no data.
+pub fn verify(
     job: &OpenJob,
     inventory: &Inventory,
     wanted: &BTreeSet<Version>,

@@ -19,6 +19,7 @@ use standfast_store::ObjectMeta;
 
 use crate::error::Result;
 use crate::place::OpenJob;
+pub use check::verify;
 pub use findings::Finding;
 
 /// What was checked and found.
@@ -78,17 +79,6 @@ pub fn wanted(inventory: &Inventory, versions: &[u64]) -> Result<BTreeSet<Versio
         }
     }
     Ok(versions)
-}
-
-/// Checks these checkpoints; `quick` reads no data.
-pub fn verify(
-    job: &OpenJob,
-    inventory: &Inventory,
-    wanted: &BTreeSet<Version>,
-    quick: bool,
-    progress: &Progress,
-) -> Checked {
-    check::check(job, inventory, wanted, quick, progress)
 }
 
 /// What became of a mark that a lazy restart has left ([`standfast::mark`]).

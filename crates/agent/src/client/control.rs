@@ -25,7 +25,7 @@ const TICK: Duration = Duration::from_millis(5);
 pub fn status(place: &Place) -> Result<Status> {
     match request(place, &Request::Status, SILENCE_MAX)? {
         Reply::Status(status) => Ok(*status),
-        _ => Err(Error::Protocol { why: "it does not tell its status" }),
+        _ => Err(Error::Protocol("it does not tell its status")),
     }
 }
 
@@ -41,7 +41,7 @@ pub fn stop(place: &Place, now: bool) -> Result<()> {
     });
     let most = match asked {
         Ok(Reply::Stopping) => STOP_MAX,
-        Ok(_) if !now => return Err(Error::Protocol { why: "it does not stop" }),
+        Ok(_) if !now => return Err(Error::Protocol("it does not stop")),
         Err(error) if !now => return Err(error),
         _ => Duration::ZERO,
     };
@@ -74,9 +74,9 @@ fn is_free_within(lock: &File, most: Duration) -> Result<bool> {
 pub fn flush(place: &Place, store: &str, most: Duration) -> Result<()> {
     match request(place, &Request::Flush { store: store.into() }, most) {
         Ok(Reply::Flushed) => Ok(()),
-        Ok(_) => Err(Error::Protocol { why: "it does not flush" }),
+        Ok(_) => Err(Error::Protocol("it does not flush")),
         // None runs, or it has just ended and with it all it had to do.
-        Err(Error::None { .. } | Error::Lost { .. }) => Ok(()),
+        Err(Error::None { .. } | Error::Lost(_)) => Ok(()),
         Err(error) => Err(error),
     }
 }
@@ -100,7 +100,7 @@ fn request(place: &Place, request: &Request, most: Duration) -> Result<Reply> {
 pub fn start(place: &Place, command: &str, idle: Duration) -> Result<()> {
     match connect(place) {
         Ok(_) => return Ok(()),
-        Err(Error::None { .. } | Error::Lost { .. }) => {}
+        Err(Error::None { .. } | Error::Lost(_)) => {}
         // There is one, and says why it serves nobody, or nothing: another would find its lock held.
         Err(error) => return Err(error),
     }

@@ -190,12 +190,12 @@ impl Link {
         failpoint::pass("agent.begin");
         wire::send(&stream, request, lock)?;
         let Reply::Joined { units, unit_bytes, nonce } = ask(&mut inbox)? else {
-            return Err(Error::Protocol { why: "it does not let this rank join" });
+            return Err(Error::Protocol("it does not let this rank join"));
         };
-        let fd = inbox.take_fd().ok_or(Error::Protocol { why: "it hands no pool over" })?;
+        let fd = inbox.take_fd().ok_or(Error::Protocol("it hands no pool over"))?;
         let (units, unit_bytes) = (units as usize, unit_bytes as usize);
         if unit_bytes < member.page_bytes || !unit_bytes.is_multiple_of(member.page_bytes) {
-            return Err(Error::Protocol { why: "the pool's units hold no pages of this job" });
+            return Err(Error::Protocol("the pool's units hold no pages of this job"));
         }
         let memory = Memory::open(&fd, units, unit_bytes)?;
         inbox.trust()?;
@@ -416,7 +416,7 @@ fn read_news(shared: &Shared, mut inbox: Inbox, mut mapped: Mapped) {
                 news.lost.get_or_insert(failure.into_error());
             }
             Ok(Some(_)) => {
-                news.lost.get_or_insert(Error::Protocol { why: "an answer to no question" });
+                news.lost.get_or_insert(Error::Protocol("an answer to no question"));
             }
             Ok(None) => {
                 news.lost.get_or_insert(Error::lost("its connection is closed"));

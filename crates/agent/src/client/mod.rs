@@ -69,9 +69,9 @@ fn greet(stream: &Arc<UnixStream>) -> Result<Inbox> {
     let said = wire::send(stream, &Request::Hello { protocol: PROTOCOL }, None);
     match (ask(&mut inbox), said) {
         (Ok(Reply::Welcome { protocol: PROTOCOL }), Ok(())) => Ok(inbox),
-        (Ok(_), _) => Err(Error::Protocol { why: "it does not welcome this version" }),
+        (Ok(_), _) => Err(Error::Protocol("it does not welcome this version")),
         // Why it has hung up before it was greeted it may have said.
-        (Err(Error::Lost { .. }), Err(error)) | (Err(error), _) => Err(error),
+        (Err(Error::Lost(_)), Err(error)) | (Err(error), _) => Err(error),
     }
 }
 

@@ -29,7 +29,7 @@ impl Process {
     pub(super) fn of(stream: &UnixStream) -> Result<Self> {
         let peer = wire::peer(stream)?;
         if peer.uid != rustix::process::geteuid() {
-            return Err(Error::Protocol { why: "the agent is another user's" });
+            return Err(Error::Protocol("the agent is another user's"));
         }
         Ok(Self { pid: peer.pid, fd: pidfd_open(peer.pid, PidfdFlags::empty()).ok() })
     }
@@ -39,7 +39,7 @@ impl Process {
         if self.pid == getpid() {
             return Ok(());
         }
-        let stuck = Error::Stuck { pid: self.pid.as_raw_nonzero().get() };
+        let stuck = Error::Stuck(self.pid.as_raw_nonzero().get());
         let Some(fd) = &self.fd else { return Err(stuck) };
         let _ = pidfd_send_signal(fd, Signal::KILL);
         let most = Timespec { tv_sec: END_MAX.as_secs() as i64, tv_nsec: 0 };

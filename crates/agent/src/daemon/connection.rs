@@ -154,7 +154,7 @@ fn converse(
             }
             (Request::Begin(begin), None) => {
                 let lock = inbox.take_fd();
-                let lock = lock.ok_or(Error::Protocol { why: "a session without its lock" })?;
+                let lock = lock.ok_or(Error::Protocol("a session without its lock"))?;
                 let session = shared.begin(*begin, lock)?;
                 let first = session.begin.ranks[0];
                 *member = Some(join(outbox, inbox, session, first)?);
@@ -168,7 +168,7 @@ fn converse(
                 return Ok(());
             }
             (request, Some(member)) => take(member, request)?,
-            _ => return Err(Error::Protocol { why: "a request out of turn" }),
+            _ => return Err(Error::Protocol("a request out of turn")),
         }
     }
     Ok(())
@@ -196,7 +196,7 @@ fn take(Member { session, rank, nonce, .. }: &Member, request: Request) -> Resul
         Request::Lease { count } => session.pool().ask(*rank, count),
         Request::Return { units } => session.pool().give_back(*rank, &units),
         Request::Blocks(told, _) | Request::HandOver(told, _) if told != *nonce => {
-            Err(Error::Protocol { why: "a message of another conversation" })
+            Err(Error::Protocol("a message of another conversation"))
         }
         Request::Blocks(_, blocks) => {
             blocks.into_iter().try_for_each(|block| session.block(*rank, block))
@@ -206,7 +206,7 @@ fn take(Member { session, rank, nonce, .. }: &Member, request: Request) -> Resul
             session.abort(attempt);
             Ok(())
         }
-        _ => Err(Error::Protocol { why: "a request out of turn" }),
+        _ => Err(Error::Protocol("a request out of turn")),
     }
 }
 

@@ -26,7 +26,6 @@ use serde_json::json;
 use standfast_drain::policy::Policy;
 use standfast_drain::{Drain, Encoding, Error, Event, Flow, Priority, Progress, Retention, Until};
 use standfast_format::{Kind, name};
-use standfast_reduce::FilterChoice;
 use standfast_store::{EncryptedStore, KeySource, Options, Store};
 use standfast_sys::keep_signals_away;
 use standfast_sys::trust::Trust;
@@ -282,12 +281,9 @@ impl Drains {
             return Ok(());
         }
         let target = EncryptedStore::wrap(open(global, trust)?, draining.key()?)?;
-        let wrong = |error: standfast_reduce::Error| Error::Manner { why: error.to_string() };
-        let encoding = Encoding {
-            codec: manner.codec.parse().map_err(wrong)?,
-            filter: FilterChoice::Auto,
-            threads: *threads as usize,
-        };
+        let wrong = |error: standfast_reduce::Error| Error::Manner(error.to_string());
+        let encoding =
+            Encoding { codec: manner.codec.parse().map_err(wrong)?, threads: *threads as usize };
         let rate = Some(manner.rate).filter(|rate| *rate > 0);
         let flow = Flow::new(&*local, &self.stop, &draining.progress).rate(rate);
         let retention = Retention { newest: *newest as usize, every: *every };
@@ -371,7 +367,7 @@ impl Draining {
     /// Where the target's key comes from, if it has one.
     fn key(&self) -> Result<Option<&KeySource>, Error> {
         let Some(text) = &self.errand.manner.key else { return Ok(None) };
-        let source = text.parse().map_err(|why| Error::Manner { why })?;
+        let source = text.parse().map_err(Error::Manner)?;
         Ok(Some(self.key.get_or_init(|| source)))
     }
 

@@ -40,7 +40,7 @@ use serde_json::json;
 use standfast_format::Kind;
 
 use crate::error::{Error, Result};
-use crate::message::{Begin, Failure, Reply, Token};
+use crate::message::{Begin, Failure, GlobalUse, Reply, StoreUse, Token};
 use crate::place::Place;
 use crate::status::Status;
 use crate::wire;
@@ -242,7 +242,7 @@ impl Shared {
             // Before anybody can see that it is over.
             .inspect(|(_, session)| {
                 session.release();
-                self.log.event("over", json!({ "store": session.begin.store }));
+                self.log.event("over", json!({ "store": session.begin.store.path }));
             })
             .map(|(token, _)| *token)
             .collect();
@@ -251,8 +251,8 @@ impl Shared {
         drop(sessions);
         for session in gone {
             // The next life of the job may have begun already.
-            if self.of_store(&session.begin.store).is_empty() {
-                self.drains.job_is_over(&session.begin.store);
+            if self.of_store(&session.begin.store.path).is_empty() {
+                self.drains.job_is_over(&session.begin.store.path);
             }
         }
     }
@@ -271,14 +271,15 @@ impl Shared {
         }
         match sessions.entry(token) {
             Entry::Vacant(place) => drop(place.insert(Arc::clone(&session))),
-            Entry::Occupied(_) => return Err(Error::Protocol { why: "a session begins twice" }),
+            Entry::Occupied(_) => return Err(Error::Protocol("a session begins twice")),
         }
         drop(sessions);
-        let Begin { store, global, threads, trust, keep_global, keep_every, manner, .. } =
-            session.begin.clone();
-        if !global.is_empty() {
-            let (threads, keep) = (threads.clamp(1, 64), (keep_global, keep_every));
-            self.drains.begin(Errand { store, global, threads, trust, keep, manner }, true);
+        let Begin { store, packing, keep_every, global, .. } = session.begin.clone();
+        if let Some(GlobalUse { place, keep, manner }) = global {
+            let (threads, keep) = (packing.threads.clamp(1, 64), (keep, keep_every));
+            let StoreUse { path, trust, .. } = store;
+            let errand = Errand { store: path, global: place, threads, trust, keep, manner };
+            self.drains.begin(errand, true);
         }
         Ok(session)
     }
@@ -290,7 +291,7 @@ impl Shared {
 
     fn of_store(&self, store: &str) -> Vec<Arc<Session>> {
         let sessions = self.sessions();
-        sessions.values().filter(|session| session.begin.store == store).cloned().collect()
+        sessions.values().filter(|session| session.begin.store.path == store).cloned().collect()
     }
 
     fn is_committing(&self) -> bool {

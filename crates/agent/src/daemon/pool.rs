@@ -144,5 +144,5 @@ impl Lender for Pool {
 }
 
 fn protocol(why: &'static str) -> Error {
-    Error::Protocol { why }
+    Error::Protocol(why)
 }

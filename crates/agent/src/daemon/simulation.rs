@@ -18,7 +18,7 @@ use super::connection::Outbox;
 use super::log::Log;
 use super::session::Session;
 use crate::error::{Error, Result};
-use crate::message::{Begin, Block, HandOver, Manner, Reply, Settled, Token};
+use crate::message::{Begin, Block, HandOver, Packing, Reply, Settled, StoreUse, Token};
 use crate::wire::{Inbox, MESSAGE_BYTES_MAX};
 
 /// Pages of a block.
@@ -65,26 +65,28 @@ impl Agent {
         let begin = Begin {
             token: Token([1; 16]),
             node: node.into(),
-            store: String::new(),
-            job,
-            io: "auto".into(),
-            io_threads: 1,
-            trust: Trust::default(),
+            store: StoreUse {
+                path: String::new(),
+                job,
+                io: "auto".into(),
+                io_threads: 1,
+                trust: Trust::default(),
+            },
             ranks,
             job_ranks,
-            hash: HashKind::Xxh3,
-            page_bytes,
-            block_bytes,
-            pool_bytes: UNITS * u64::from(block_bytes),
-            threads: 1,
-            codec: "none".into(),
-            gpu: false,
-            filter: "none".into(),
+            packing: Packing {
+                hash: HashKind::Xxh3,
+                page_bytes,
+                block_bytes,
+                pool_bytes: UNITS * u64::from(block_bytes),
+                threads: 1,
+                codec: "none".into(),
+                gpu: false,
+                filter: "none".into(),
+            },
             keep,
-            global: String::new(),
-            keep_global: 0,
             keep_every: 0,
-            manner: Manner::default(),
+            global: None,
         };
         let session = Session::open_on(begin, store, OwnedFd::from(null()?), &Log::new(null()?))?;
         Ok(Self { session, ends: BTreeMap::new() })
@@ -115,11 +117,11 @@ impl Agent {
     ) -> Result<()> {
         let pool = self.session.pool();
         pool.ask(rank, 1)?;
-        let end = self.ends.get_mut(&rank).ok_or(Error::Protocol { why: "no such rank" })?;
+        let end = self.ends.get_mut(&rank).ok_or(Error::Protocol("no such rank"))?;
         end.listen();
-        let unit = end.units.pop().ok_or(Error::Protocol { why: "no unit was granted" })?;
+        let unit = end.units.pop().ok_or(Error::Protocol("no unit was granted"))?;
         pool.fill(unit, bytes);
-        let pages = bytes.len() as u32 / self.session.begin.page_bytes;
+        let pages = bytes.len() as u32 / self.session.begin.packing.page_bytes;
         let block = Block { order, stream, number, unit, pages, elem: 0, hashes };
         self.session.block(rank, block)
     }

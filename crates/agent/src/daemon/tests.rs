@@ -18,7 +18,9 @@ use standfast_sys::trust::Trust;
 
 use super::Daemon;
 use crate::client::{Link, Member};
-use crate::message::{Begin, Block, HandOver, Manner, Nonce, PROTOCOL, Reply, Request, Token};
+use crate::message::{
+    Begin, Block, HandOver, Nonce, PROTOCOL, Packing, Reply, Request, StoreUse, Token,
+};
 use crate::place::Place;
 use crate::wire::{self, Inbox, MESSAGE_BYTES_MAX};
 
@@ -113,26 +115,28 @@ fn wanted(dir: &Path) -> Begin {
     Begin {
         token: Token([1; 16]),
         node: "n0".into(),
-        store: dir.join("store").to_str().unwrap().into(),
-        job: JobId([4; 16]),
-        io: "auto".into(),
-        io_threads: 2,
-        trust: Trust::default(),
+        store: StoreUse {
+            path: dir.join("store").to_str().unwrap().into(),
+            job: JobId([4; 16]),
+            io: "auto".into(),
+            io_threads: 2,
+            trust: Trust::default(),
+        },
         ranks: vec![0],
         job_ranks: 1,
-        hash: HashKind::Xxh3,
-        page_bytes: 4096,
-        block_bytes: 16 << 10,
-        pool_bytes: 1 << 20,
-        threads: 1,
-        codec: "none".into(),
-        gpu: false,
-        filter: "auto".into(),
+        packing: Packing {
+            hash: HashKind::Xxh3,
+            page_bytes: 4096,
+            block_bytes: 16 << 10,
+            pool_bytes: 1 << 20,
+            threads: 1,
+            codec: "none".into(),
+            gpu: false,
+            filter: "auto".into(),
+        },
         keep: 0,
-        global: String::new(),
-        keep_global: 0,
         keep_every: 0,
-        manner: Manner::default(),
+        global: None,
     }
 }
 
@@ -179,22 +183,24 @@ fn wrong_sessions_are_refused() {
     let world = world();
     let (_store, lock) = store(world.dir.path());
     let good = || wanted(world.dir.path());
+    let packed = |packing| Begin { packing, ..good() };
+    let stored = |store| Begin { store, ..good() };
     for bad in [
-        Begin { page_bytes: 3000, ..good() },
-        Begin { block_bytes: 5000, ..good() },
-        Begin { block_bytes: 0, ..good() },
+        packed(Packing { page_bytes: 3000, ..good().packing }),
+        packed(Packing { block_bytes: 5000, ..good().packing }),
+        packed(Packing { block_bytes: 0, ..good().packing }),
         Begin { ranks: vec![], ..good() },
         Begin { ranks: vec![1], ..good() },
         Begin { ranks: vec![1, 0], job_ranks: 2, ..good() },
         Begin { ranks: vec![0, 0], job_ranks: 2, ..good() },
         Begin { job_ranks: u32::MAX, ..good() },
-        Begin { pool_bytes: u64::MAX, ..good() },
-        Begin { codec: "zip".into(), ..good() },
-        Begin { filter: "x".into(), ..good() },
-        Begin { io: "x".into(), ..good() },
-        Begin { store: "relative".into(), ..good() },
-        Begin { store: "/dev/null/nowhere".into(), ..good() },
-        Begin { job: JobId([5; 16]), ..good() },
+        packed(Packing { pool_bytes: u64::MAX, ..good().packing }),
+        packed(Packing { codec: "zip".into(), ..good().packing }),
+        packed(Packing { filter: "x".into(), ..good().packing }),
+        stored(StoreUse { io: "x".into(), ..good().store }),
+        stored(StoreUse { path: "relative".into(), ..good().store }),
+        stored(StoreUse { path: "/dev/null/nowhere".into(), ..good().store }),
+        stored(StoreUse { job: JobId([5; 16]), ..good().store }),
     ] {
         let what = format!("{bad:?}");
         assert!(Client::begin(&world.place, bad, &lock).is_refused(), "{what}");
@@ -211,7 +217,7 @@ fn a_flush_waits_for_a_session_whose_rank_dies_while_it_is_opened() {
         let begin = Begin { token: Token([number; 16]), ..wanted(world.dir.path()) };
         // What it sent along is the only one that holds the lock.
         drop((Client::begin(&world.place, begin, &lock), lock));
-        crate::flush(&world.place, &wanted(world.dir.path()).store, FLUSH_MAX).unwrap();
+        crate::flush(&world.place, &wanted(world.dir.path()).store.path, FLUSH_MAX).unwrap();
         drop(store.lock(Lock::Writer).unwrap());
     }
 }

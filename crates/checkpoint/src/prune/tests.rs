@@ -117,7 +117,7 @@ fn an_unreadable_manifest_protects_files_of_unknown_use() {
     let objects = listing(&inventory, &[1, 2, 9]);
     inventory.damaged.push(Damaged {
         object: "manifests/v0000000003.local".into(),
-        error: crate::Unreadable::NoStore { place: String::new() },
+        error: crate::Unreadable::NoStore(String::new()),
     });
     let plan = plan(&inventory, &objects, &Keep { newest: 1, ..Keep::default() });
     assert!(plan.segments.is_empty());
@@ -157,7 +157,7 @@ fn a_damaged_manifest_is_given_up_only_when_asked_and_only_beside_a_good_one() {
     assert_eq!(dropped.segments.len(), 1, "what only it may have needed goes with it");
     // A failing disk or a newer format is not damage.
     let place = String::new();
-    some.damaged = vec![damaged(crate::Unreadable::NoStore { place })];
+    some.damaged = vec![damaged(crate::Unreadable::NoStore(place))];
     assert!(plan(&some, &objects, &keep).is_empty());
     let mut none = inventory(vec![]);
     none.damaged.push(corrupt());

@@ -281,7 +281,7 @@ pub(crate) struct ManArgs {
 /// The whole definition, with what the manual adds to each command's help.
 pub(crate) fn command() -> clap::Command {
     let mut command = Cli::command().after_help(manual::exit_codes());
-    for page in manual::PAGES {
+    for page in manual::PAGES.iter() {
         command = command.mut_subcommand(page.command, |own| {
             own.after_help(page.help()).mut_subcommands(|part| part.after_help(page.help()))
         });

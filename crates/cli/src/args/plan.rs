@@ -77,6 +77,26 @@ pub(crate) struct MachineArgs {
     /// How fast pages are captured while the job stands still
     #[arg(long, value_name = "RATE", value_parser = quantity::rate, allow_hyphen_values = true)]
     pub(crate) capture: Option<f64>,
+    #[command(flatten)]
+    pub(crate) storage: StorageArgs,
+    #[command(flatten)]
+    pub(crate) network: NetworkArgs,
+    /// A codec to choose from, NAME=SAVED,COMPRESS,DECOMPRESS (may be given several times)
+    #[arg(long, value_name = "CODEC", value_parser = quantity::codec)]
+    pub(crate) codec: Vec<CodecInput>,
+    /// Most memory that the pool may take
+    #[arg(long, value_name = "BYTES", value_parser = quantity::size, allow_hyphen_values = true)]
+    pub(crate) pool_max: Option<f64>,
+    /// No agent: the job itself waits for shards and for the global store
+    #[arg(long)]
+    pub(crate) no_agent: bool,
+    #[command(flatten)]
+    pub(crate) ring: RingArgs,
+}
+
+/// What is known about local storage and the global store.
+#[derive(Args)]
+pub(crate) struct StorageArgs {
     /// Local storage, writing
     #[arg(long, value_name = "RATE", value_parser = quantity::rate, allow_hyphen_values = true)]
     pub(crate) local_write: Option<f64>,
@@ -92,6 +112,11 @@ pub(crate) struct MachineArgs {
     /// Global store, reading, all nodes together
     #[arg(long, value_name = "RATE", value_parser = quantity::rate, allow_hyphen_values = true)]
     pub(crate) global_read: Option<f64>,
+}
+
+/// What is known about the network, and what goes over it.
+#[derive(Args)]
+pub(crate) struct NetworkArgs {
     /// Network between two nodes
     #[arg(long, value_name = "RATE", value_parser = quantity::rate, allow_hyphen_values = true)]
     pub(crate) network: Option<f64>,
@@ -101,15 +126,11 @@ pub(crate) struct MachineArgs {
     /// Making shards
     #[arg(long, value_name = "RATE", value_parser = quantity::rate, allow_hyphen_values = true)]
     pub(crate) encode: Option<f64>,
-    /// A codec to choose from, NAME=SAVED,COMPRESS,DECOMPRESS (may be given several times)
-    #[arg(long, value_name = "CODEC", value_parser = quantity::codec)]
-    pub(crate) codec: Vec<CodecInput>,
-    /// Most memory that the pool may take
-    #[arg(long, value_name = "BYTES", value_parser = quantity::size, allow_hyphen_values = true)]
-    pub(crate) pool_max: Option<f64>,
-    /// No agent: the job itself waits for shards and for the global store
-    #[arg(long)]
-    pub(crate) no_agent: bool,
+}
+
+/// Groups of nodes.
+#[derive(Args)]
+pub(crate) struct RingArgs {
     /// Largest group of nodes to consider
     #[arg(long, value_name = "N")]
     pub(crate) group_max: Option<u64>,

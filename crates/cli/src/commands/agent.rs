@@ -11,7 +11,7 @@ use crate::args::Global;
 use crate::args::agent::{AgentArgs, AgentCommand, PlaceArgs, StartArgs, StopArgs};
 use crate::escape;
 use crate::failure::{Failure, Result};
-use crate::output::{Align, Column, FAINT, Output, TITLE};
+use crate::output::{FAINT, Output, TITLE};
 
 /// Does what was asked.
 pub(crate) fn run(global: &Global, args: &AgentArgs, output: &Output) -> Result<ExitCode> {
@@ -52,54 +52,31 @@ fn stop(global: &Global, args: &StopArgs, output: &Output) -> Result<ExitCode> {
 
 fn status(place: &Place, output: &Output) -> Result<ExitCode> {
     let status = standfast_agent::status(place)?;
-    let Status {
-        pid,
-        version,
-        uptime_s,
-        beat_ms,
-        stopping,
-        writes,
-        written_bytes,
-        sessions,
-        drains,
-    } = &status;
-    output.record(
-        "agent",
-        json!({
-            "pid": pid, "version": version, "uptime_s": uptime_s, "beat_ms": beat_ms,
-            "stopping": stopping, "writes": writes, "written_bytes": written_bytes,
-            "dir": place.dir(), "log": place.log(),
-        }),
-    )?;
-    for session in sessions {
-        let mut fields = serde_json::to_value(session).expect("plain values can be written");
-        fields["write_bytes_average"] = json!(written_bytes.checked_div(*writes));
+    let Status { pid, version, uptime_s, beat_ms, stopping, writes, written_bytes, .. } = &status;
+    let average = written_bytes.checked_div(*writes);
+    let fields = json!({
+        "pid": pid, "version": version, "uptime_s": uptime_s, "beat_ms": beat_ms,
+        "stopping": stopping, "writes": writes, "written_bytes": written_bytes,
+        "dir": place.dir(), "log": place.log(),
+    });
+    output.record("agent", fields)?;
+    for session in &status.sessions {
+        let mut fields = json!(session);
+        fields["write_bytes_average"] = json!(average);
         output.record("session", fields)?;
     }
-    for drain in drains {
-        let fields = serde_json::to_value(drain).expect("plain values can be written");
-        output.record("drain", fields)?;
-    }
+    status.drains.iter().try_for_each(|drain| output.record("drain", drain))?;
     let title = format!("agent {pid}, version {version}, up {uptime_s} s");
     output.line(output.paint(TITLE, title))?;
     let ending = if *stopping { ", about to end" } else { "" };
-    let average = human_bytes(written_bytes.checked_div(*writes).unwrap_or(0));
+    let average = human_bytes(average.unwrap_or(0));
     output.line(format_args!(
         "  {} in {writes} writes of {average} on the average, last beat {beat_ms} ms ago{ending}",
         human_bytes(*written_bytes)
     ))?;
-    let columns = [
-        Column("STORE", Align::Left),
-        Column("RANKS", Align::Right),
-        Column("POOL", Align::Right),
-        Column("IN USE", Align::Right),
-        Column("PEAK", Align::Right),
-        Column("UNDER WAY", Align::Right),
-        Column("COMMITTED", Align::Right),
-        Column("FAILED", Align::Right),
-    ];
-    output.table(&columns, sessions.iter().map(row).collect())?;
-    drains.iter().try_for_each(|drain| output.line(drained(drain)))?;
+    let columns = "STORE|>RANKS|>POOL|>IN USE|>PEAK|>UNDER WAY|>COMMITTED|>FAILED";
+    output.table(columns, status.sessions.iter().map(row).collect())?;
+    status.drains.iter().try_for_each(|drain| output.line(drained(drain)))?;
     output.line(output.paint(FAINT, format_args!("  log: {}", place.log().display())))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -155,6 +132,6 @@ fn place_of(global: &Global, args: &PlaceArgs) -> Result<Place> {
 fn idle(global: &Global, args: &StartArgs) -> Result<std::time::Duration> {
     match args.idle {
         Some(idle) => Ok(idle.0),
-        None => Ok(standfast_admin::load(&global.place())?.config.agent_idle.0),
+        None => Ok(standfast_admin::load(&global.place())?.config.agent.idle.0),
     }
 }

@@ -8,7 +8,7 @@ use standfast::config::{FILE, KEYS, Key, LAB_KEYS, Loaded, Origin, PREFIX, Setti
 use crate::args::{ConfigArgs, Global};
 use crate::escape;
 use crate::failure::Result;
-use crate::output::{Align, Column, FAINT, Output};
+use crate::output::{FAINT, Output};
 
 /// Prints the effective settings, the reference or a file to start from.
 pub(crate) fn run(global: &Global, args: &ConfigArgs, output: &Output) -> Result<ExitCode> {
@@ -25,7 +25,8 @@ pub(crate) fn run(global: &Global, args: &ConfigArgs, output: &Output) -> Result
 
 fn effective(loaded: &Loaded, output: &Output) -> Result<()> {
     table(KEYS, &loaded.settings, |name| origin(loaded, name), output)?;
-    let memory = format!("\n  memory for a single rank of this node: {}", loaded.config.memory);
+    let memory =
+        format!("\n  memory for a single rank of this node: {}", loaded.config.memory.rank);
     output.line(memory)?;
     let where_from = format!(
         "\n  sources, later ones win: default, {FILE} (or the file that {PREFIX}CONFIG names), \
@@ -41,7 +42,7 @@ fn lab(loaded: &Loaded, output: &Output) -> Result<()> {
     output.line(output.paint(FAINT, where_from))
 }
 
-fn table<T>(
+fn table<T: Default>(
     keys: &[Key<T>],
     of: &T,
     origin: impl Fn(&str) -> String,
@@ -53,9 +54,8 @@ fn table<T>(
         record(key, Some((&value, &origin)), output)?;
         rows.push(vec![key.name.to_owned(), escape::name(&value), escape::name(&origin)]);
     }
-    let columns =
-        [Column("SETTING", Align::Left), Column("VALUE", Align::Left), Column("FROM", Align::Left)];
-    output.table(&columns, rows)
+    let columns = "SETTING|VALUE|FROM";
+    output.table(columns, rows)
 }
 
 fn origin(loaded: &Loaded, name: &str) -> String {
@@ -65,15 +65,17 @@ fn origin(loaded: &Loaded, name: &str) -> String {
     }
 }
 
-fn record<T>(key: &Key<T>, effective: Option<(&str, &str)>, output: &Output) -> Result<()> {
+fn record<T: Default>(
+    key: &Key<T>,
+    effective: Option<(&str, &str)>,
+    output: &Output,
+) -> Result<()> {
     let (value, origin) = effective.unzip();
-    output.record(
-        "setting",
-        json!({
-            "name": key.name, "value": value, "origin": origin, "default": key.default,
-            "values": key.values, "help": key.help,
-        }),
-    )
+    let fields = json!({
+        "name": key.name, "value": value, "origin": origin, "default": key.default(),
+        "values": key.values, "help": key.help,
+    });
+    output.record("setting", fields)
 }
 
 /// All settings as a Markdown table.
@@ -85,7 +87,7 @@ fn reference(output: &Output) -> Result<()> {
             "| `{}` | {} | `{}` | `{}` | {} |",
             key.name,
             key.values,
-            key.default,
+            key.default(),
             variable(key),
             key.help.replace('|', "\\|")
         ))?;
@@ -101,12 +103,13 @@ fn template(output: &Output) -> Result<()> {
     ))?;
     for key in KEYS {
         record(key, None, output)?;
-        let digits = key.default.bytes().all(|byte| byte.is_ascii_digit());
-        let is_number = digits && !key.default.is_empty();
+        let default = key.default();
+        let digits = default.bytes().all(|byte| byte.is_ascii_digit());
+        let is_number = digits && !default.is_empty();
         let quote = if is_number { "" } else { "\"" };
         output.line(format_args!(
-            "\n# {} ({})\n#{} = {quote}{}{quote}",
-            key.help, key.values, key.name, key.default
+            "\n# {} ({})\n#{} = {quote}{default}{quote}",
+            key.help, key.values, key.name
         ))?;
     }
     Ok(())

@@ -10,7 +10,7 @@ use standfast_admin::{choose, open};
 use crate::args::{DiffArgs, Global};
 use crate::escape;
 use crate::failure::Result;
-use crate::output::{Align, Column, GOOD, Output, TITLE};
+use crate::output::{GOOD, Output, TITLE};
 
 /// Compares two checkpoints.
 pub(crate) fn run(global: &Global, args: &DiffArgs, output: &Output) -> Result<ExitCode> {
@@ -27,7 +27,7 @@ pub(crate) fn run(global: &Global, args: &DiffArgs, output: &Output) -> Result<E
 
 /// Regions that differ, and how many pages and bytes of all.
 fn totals(regions: &[RegionDiff]) -> (usize, u64, u64) {
-    let changed = regions.iter().filter(|region| region.state() != "same").count();
+    let changed = regions.iter().filter(|region| region.state != "same").count();
     let pages = regions.iter().map(|region| region.pages_changed).fold(0, u64::saturating_add);
     let bytes = regions.iter().map(|region| region.bytes_changed).fold(0, u64::saturating_add);
     (changed, pages, bytes)
@@ -36,27 +36,18 @@ fn totals(regions: &[RegionDiff]) -> (usize, u64, u64) {
 fn records(regions: &[RegionDiff], args: &DiffArgs, output: &Output) -> Result<()> {
     for region in regions {
         let (rank, name) = (region.rank, &region.name);
-        output.record(
-            "region",
-            json!({
-                "rank": rank, "region": name, "state": region.state(),
-                "bytes_before": region.bytes_before, "bytes_after": region.bytes_after,
-                "pages_changed": region.pages_changed, "bytes_changed": region.bytes_changed,
-            }),
-        )?;
+        output.record("region", region)?;
         for (start, end) in region.ranges.iter().filter(|_| args.ranges) {
             let fields = json!({ "rank": rank, "region": name, "start": start, "end": end });
             output.record("range", fields)?;
         }
     }
     let (changed, pages, bytes) = totals(regions);
-    output.record(
-        "summary",
-        json!({
-            "before": args.before, "after": args.after, "regions_changed": changed,
-            "pages_changed": pages, "bytes_changed": bytes,
-        }),
-    )
+    let fields = json!({
+        "before": args.before, "after": args.after, "regions_changed": changed,
+        "pages_changed": pages, "bytes_changed": bytes,
+    });
+    output.record("summary", fields)
 }
 
 fn row(region: &RegionDiff) -> Vec<String> {
@@ -65,7 +56,7 @@ fn row(region: &RegionDiff) -> Vec<String> {
     vec![
         region.rank.to_string(),
         escape::name(&region.name),
-        region.state().into(),
+        region.state.into(),
         size(region.bytes_before),
         size(region.bytes_after),
         region.pages_changed.to_string(),
@@ -77,17 +68,8 @@ fn row(region: &RegionDiff) -> Vec<String> {
 fn tell(regions: &[RegionDiff], args: &DiffArgs, output: &Output) -> Result<()> {
     let title = format!("checkpoint {} against {}", args.before, args.after);
     output.line(output.paint(TITLE, title))?;
-    let columns = [
-        Column("RANK", Align::Right),
-        Column("REGION", Align::Left),
-        Column("STATE", Align::Left),
-        Column("BEFORE", Align::Right),
-        Column("AFTER", Align::Right),
-        Column("PAGES CHANGED", Align::Right),
-        Column("BYTES CHANGED", Align::Right),
-        Column("SHARE", Align::Right),
-    ];
-    output.table(&columns, regions.iter().map(row).collect())?;
+    let columns = ">RANK|REGION|STATE|>BEFORE|>AFTER|>PAGES CHANGED|>BYTES CHANGED|>SHARE";
+    output.table(columns, regions.iter().map(row).collect())?;
     if args.ranges && regions.iter().any(|region| !region.ranges.is_empty()) {
         output.line("\n  ranges of bytes that differ, in whole pages")?;
         for region in regions {

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use standfast::Kind;
 use standfast_admin::drain::{
-    self, Carried, DrainError, Encoding, Event, Fetch, FilterChoice, Flow, Policy, Priority,
-    Progress, Retention, Until,
+    self, Carried, DrainError, Encoding, Event, Fetch, Flow, Policy, Priority, Progress, Retention,
+    Until,
 };
 use standfast_admin::human_bytes;
 use standfast_admin::{Error, open};
@@ -29,26 +29,23 @@ const TRIES: u32 = 5;
 /// Carries checkpoints to global storage.
 pub(crate) fn drain(global: &Global, args: &DrainArgs, output: &Output) -> Result<ExitCode> {
     let job = open(&global.place())?;
-    give_way(args, &job.config)?;
-    let to = args.to.as_deref().unwrap_or(&job.config.global);
-    if to.is_empty() {
-        return Err(Error::NoGlobal { to: "drain to" }.into());
-    }
+    give_way(args, &job.config.drain.priority)?;
+    let to = args.to.as_deref().or(job.config.levels.global.as_deref());
+    let to = to.filter(|to| !to.is_empty()).ok_or(Error::NoGlobal("drain to"))?;
     interrupt::listen();
     let encoding = Encoding {
-        codec: args.codec.unwrap_or(job.config.drain_codec),
-        filter: FilterChoice::Auto,
+        codec: args.codec.unwrap_or(job.config.drain.codec),
         threads: args.threads.map_or(job.config.threads(), |threads| threads as usize),
     };
     let progress = Progress::default();
     let flow = Flow::new(&*job.store, interrupt::requested(), &progress)
-        .rate(args.rate.or(Some(job.config.drain_rate.0).filter(|rate| *rate > 0)))
+        .rate(args.rate.or(job.config.levels.global_rate.map(|rate| rate.0.0)))
         .deadline(args.deadline.map(|time| Instant::now() + time));
     let retention = Retention {
-        newest: args.keep.unwrap_or(job.config.keep_global) as usize,
-        every: job.config.keep_every,
+        newest: args.keep.or(job.config.levels.global_keep.newest).unwrap_or(0) as usize,
+        every: job.config.keep_every(),
     };
-    let policy = match args.every.unwrap_or(job.config.drain_every) {
+    let policy = match args.every.unwrap_or(job.config.levels.drain_every()) {
         0 => Policy::Newest,
         every => Policy::Every(every),
     };
@@ -78,7 +75,7 @@ pub(crate) fn fetch(global: &Global, args: &FetchArgs, output: &Output) -> Resul
     let progress = Progress::default();
     let shown = bar::bytes(output, 0, &format!("checkpoint {}", fetch.version()));
     let began = Instant::now();
-    let carried = bar::follow(&shown, &progress.read, || {
+    let carried = bar::follow(&shown, &progress.read, None, || {
         fetch.run(interrupt::requested(), &progress, |bytes| shown.set_length(bytes))
     });
     shown.finish_and_clear();
@@ -96,11 +93,11 @@ fn late(arrived: usize) -> Result<ExitCode> {
 }
 
 /// Lets the program, and everybody else, go first.
-fn give_way(args: &DrainArgs, config: &standfast::config::Config) -> Result<()> {
+fn give_way(args: &DrainArgs, usual: &Priority) -> Result<()> {
     let priority = Priority {
-        nice: args.nice.unwrap_or(config.drain_nice),
-        io: args.ionice.unwrap_or(config.drain_ionice),
-        cores: args.cpus.clone().unwrap_or_else(|| config.drain_cpus.clone()),
+        nice: args.nice.unwrap_or(usual.nice),
+        io: args.ionice.unwrap_or(usual.io),
+        cores: args.cpus.as_ref().unwrap_or(&usual.cores).clone(),
     };
     priority.take().map_err(|error| Failure::os("set", "priority or cores", error))
 }
@@ -171,13 +168,11 @@ fn told(
 ) -> Result<()> {
     let Carried { version, segments, from_bytes, to_bytes } = *carried;
     let seconds = time.as_secs_f64();
-    output.record(
-        word,
-        json!({
-            "version": version, "segments": segments, "from_bytes": from_bytes,
-            "to_bytes": to_bytes, "seconds": seconds, "paused_seconds": paused_ns as f64 * 1e-9,
-        }),
-    )?;
+    let fields = json!({
+        "version": version, "segments": segments, "from_bytes": from_bytes,
+        "to_bytes": to_bytes, "seconds": seconds, "paused_seconds": paused_ns as f64 * 1e-9,
+    });
+    output.record(word, fields)?;
     let rate = output.paint(FAINT, format_args!("in {seconds:.1} s"));
     output.line(format_args!(
         "{}  checkpoint {version}: {} carried as {} {rate}",

@@ -27,7 +27,7 @@ pub(crate) fn run(global: &Global, args: &ExportArgs, output: &Output) -> Result
     let export = Export::plan(&job, manifest, wanted)?;
     let total = export.bytes();
     let (bar, done) = (bar::bytes(output, total, "exporting"), AtomicU64::new(0));
-    let files = bar::follow(&bar, &done, || export.run(&done, interrupt::requested()))?;
+    let files = bar::follow(&bar, &done, None, || export.run(&done, interrupt::requested()))?;
     bar.finish_and_clear();
     tell(&files, total, args, output)?;
     Ok(ExitCode::SUCCESS)
@@ -35,7 +35,7 @@ pub(crate) fn run(global: &Global, args: &ExportArgs, output: &Output) -> Result
 
 fn tell(planned: &[Exported], total: u64, args: &ExportArgs, output: &Output) -> Result<()> {
     for file in planned {
-        output.record("file", json!(file))?;
+        output.record("file", file)?;
         output.line(format_args!(
             "  {}  {}  ({})",
             args.to.join(&file.file).display(),
@@ -43,13 +43,11 @@ fn tell(planned: &[Exported], total: u64, args: &ExportArgs, output: &Output) ->
             escape::name(&file.region)
         ))?;
     }
-    output.record(
-        "exported",
-        json!({
-            "version": args.version, "to": args.to.to_string_lossy(), "files": planned.len(),
-            "bytes": total,
-        }),
-    )?;
+    let fields = json!({
+        "version": args.version, "to": args.to.to_string_lossy(), "files": planned.len(),
+        "bytes": total,
+    });
+    output.record("exported", fields)?;
     output.line(format_args!(
         "{}  {} of checkpoint {}, every page verified; {} tells which file is whose",
         output.paint(GOOD, "exported"),

@@ -12,7 +12,7 @@ use crate::args::Global;
 use crate::escape;
 use crate::failure::{Failure, Result};
 use crate::moment;
-use crate::output::{Align, BAD, Column, FAINT, Output, TITLE};
+use crate::output::{BAD, Output, TITLE};
 
 /// Lists one job, or all of the place.
 pub(crate) fn run(global: &Global, output: &Output) -> Result<ExitCode> {
@@ -26,25 +26,20 @@ pub(crate) fn run(global: &Global, output: &Output) -> Result<ExitCode> {
 }
 
 fn tell(job: &str, listing: &Listing, output: &Output) -> Result<()> {
-    output.record(
-        "job",
-        json!({
-            "job": job, "store": listing.place, "checkpoints": listing.checkpoints.len(),
-            "stored_bytes": listing.stored_bytes(), "finished": listing.is_finished,
-        }),
-    )?;
+    let fields = json!({
+        "job": job, "store": listing.place, "checkpoints": listing.checkpoints.len(),
+        "stored_bytes": listing.stored_bytes(), "finished": listing.is_finished,
+    });
+    output.record("job", fields)?;
     let finished = if listing.is_finished { "  finished" } else { "" };
-    output.line(format_args!(
-        "{}  {}{finished}",
-        output.paint(TITLE, format_args!("job {job}")),
-        output.paint(FAINT, escape::name(&listing.place))
-    ))?;
+    let heading = output.heading(format_args!("job {job}"), escape::name(&listing.place));
+    output.line(format_args!("{heading}{finished}"))?;
     let mut rows = Vec::new();
     for (at, checkpoint) in listing.checkpoints.iter().enumerate() {
         record(job, checkpoint, at == 0, output)?;
         rows.push(row(checkpoint, at == 0));
     }
-    output.table(&COLUMNS, rows)?;
+    output.table(COLUMNS, rows)?;
     if listing.checkpoints.is_empty() && listing.damaged.is_empty() {
         output.line("  no checkpoint yet")?;
     }
@@ -69,17 +64,7 @@ fn unreadable(job: &str, failure: &Failure, output: &Output) -> Result<()> {
     output.line(format_args!("  {} {}\n", output.paint(BAD, "damaged"), escape::name(&what)))
 }
 
-const COLUMNS: [Column; 9] = [
-    Column("VERSION", Align::Right),
-    Column("TAKEN", Align::Left),
-    Column("AGE", Align::Right),
-    Column("LEVEL", Align::Left),
-    Column("RANKS", Align::Right),
-    Column("CAPTURED", Align::Right),
-    Column("STORED", Align::Right),
-    Column("RATIO", Align::Right),
-    Column("", Align::Left),
-];
+const COLUMNS: &str = ">VERSION|TAKEN|>AGE|LEVEL|>RANKS|>CAPTURED|>STORED|>RATIO|";
 
 fn row(checkpoint: &Checkpoint, newest: bool) -> Vec<String> {
     let manifest = &checkpoint.manifest;
@@ -107,24 +92,22 @@ fn row(checkpoint: &Checkpoint, newest: bool) -> Vec<String> {
 
 fn record(job: &str, checkpoint: &Checkpoint, newest: bool, output: &Output) -> Result<()> {
     let manifest = &checkpoint.manifest;
-    output.record(
-        "checkpoint",
-        json!({
-            "job": job,
-            "version": manifest.version,
-            "sequence": manifest.sequence,
-            "newest": newest,
-            "marked": checkpoint.is_marked,
-            "finished": checkpoint.is_finished,
-            "abandoned": checkpoint.is_abandoned,
-            "attempt": manifest.attempt.to_string(),
-            "taken": moment::local(manifest.taken_ns),
-            "taken_ns": manifest.taken_ns,
-            "level": checkpoint.level,
-            "ranks": manifest.ranks,
-            "captured_bytes": manifest.stats.captured_bytes,
-            "stored_bytes": checkpoint.stored_bytes(),
-            "ratio": checkpoint.ratio(),
-        }),
-    )
+    let fields = json!({
+        "job": job,
+        "version": manifest.version,
+        "sequence": manifest.sequence,
+        "newest": newest,
+        "marked": checkpoint.is_marked,
+        "finished": checkpoint.is_finished,
+        "abandoned": checkpoint.is_abandoned,
+        "attempt": manifest.attempt.to_string(),
+        "taken": moment::local(manifest.taken_ns),
+        "taken_ns": manifest.taken_ns,
+        "level": checkpoint.level,
+        "ranks": manifest.ranks,
+        "captured_bytes": manifest.stats.captured_bytes,
+        "stored_bytes": checkpoint.stored_bytes(),
+        "ratio": checkpoint.ratio(),
+    });
+    output.record("checkpoint", fields)
 }

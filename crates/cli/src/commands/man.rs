@@ -3,6 +3,7 @@
 //! clap_mangen gives name, synopsis and options; [`crate::manual`] gives the sections EXAMPLES,
 //! NEXT, JSON LINES and EXIT STATUS.
 
+use std::fmt::Display;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -44,18 +45,14 @@ fn write_all(dir: &Path, output: &Output) -> Result<()> {
 fn main_page() -> String {
     let command = args::command();
     let mut page = head(command);
-    let codes: Vec<(String, String)> = manual::exit_code_table()
-        .into_iter()
-        .map(|(code, meaning)| (code.to_string(), meaning))
-        .collect();
-    section(&mut page, "EXIT STATUS", &codes);
+    section(&mut page, "EXIT STATUS", &manual::exit_code_table());
     page.push_str(".SH \"JSON LINES\"\n");
     page.push_str(&roff(
         "With --json every result is one line with a \"type\". The types of each command and \
          their fields:",
     ));
-    for own in manual::PAGES {
-        for (kind, fields) in own.json {
+    for own in manual::PAGES.iter() {
+        for (kind, fields) in &own.json {
             page.push_str(&format!(".TP\n{} {}\n{}", own.command, kind, roff(fields)));
         }
     }
@@ -70,12 +67,9 @@ fn command_page(page: &Page) -> String {
     let parts = parts(&command);
     let mut text = head(command.display_name(format!("standfast-{}", page.command)));
     text.push_str(&parts);
-    let owned = |pairs: &[(&str, &str)]| -> Vec<(String, String)> {
-        pairs.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect()
-    };
-    section(&mut text, "EXAMPLES", &owned(page.examples));
+    section(&mut text, "EXAMPLES", &page.examples);
     text.push_str(&format!(".SH NEXT\n{}", roff(page.next)));
-    section(&mut text, "JSON LINES", &owned(page.json));
+    section(&mut text, "JSON LINES", &page.json);
     text.push_str(".SH \"SEE ALSO\"\nstandfast(1) lists the exit codes.\n");
     text
 }
@@ -115,10 +109,10 @@ fn parts(command: &clap::Command) -> String {
     text
 }
 
-fn section(page: &mut String, title: &str, entries: &[(String, String)]) {
+fn section<W: Display, T: Display>(page: &mut String, title: &str, entries: &[(W, T)]) {
     page.push_str(&format!(".SH \"{title}\"\n"));
     for (word, text) in entries {
-        page.push_str(&format!(".TP\n{}{}", roff(word), roff(text)));
+        page.push_str(&format!(".TP\n{}{}", roff(&word.to_string()), roff(&text.to_string())));
     }
 }
 

@@ -21,12 +21,12 @@ use standfast_admin::{choose, open};
 use crate::args::{Global, PlanArgs};
 use crate::escape;
 use crate::failure::{Failure, Result};
-use crate::output::{Align, Column, Output, TITLE};
+use crate::output::{Output, TITLE};
 
 /// Gathers the inputs, plans and prints.
 pub(crate) fn run(global: &Global, args: &PlanArgs, output: &Output) -> Result<ExitCode> {
     let sourced = gather(global, args, output)?;
-    let plan = plan::plan(&sourced.inputs).map_err(|error| wrong_input(args, &error))?;
+    let plan = plan::plan(&sourced.inputs).map_err(|error| wrong_input(&error))?;
     if args.toml {
         let known: Vec<&str> = KEYS.iter().map(|key| key.name).collect();
         output.raw(plan::toml(&plan, &known))?;
@@ -38,9 +38,8 @@ pub(crate) fn run(global: &Global, args: &PlanArgs, output: &Output) -> Result<E
         output.raw(format_args!("{}\n", render::json_line("plan", &plan)))?;
     }
     output.line(output.paint(TITLE, "planned for"))?;
-    let columns =
-        [Column("INPUT", Align::Left), Column("VALUE", Align::Left), Column("FROM", Align::Left)];
-    output.table(&columns, sourced.fields().into_iter().map(|field| row(args, field)).collect())?;
+    let columns = "INPUT|VALUE|FROM";
+    output.table(columns, sourced.fields().into_iter().map(row).collect())?;
     output.line(output.paint(TITLE, "\nplan"))?;
     output.line(render::plan(&plan).trim_end())?;
     output
@@ -48,8 +47,8 @@ pub(crate) fn run(global: &Global, args: &PlanArgs, output: &Output) -> Result<E
     Ok(ExitCode::SUCCESS)
 }
 
-fn row(args: &PlanArgs, field: Field) -> Vec<String> {
-    let source = match (field.source.as_str(), option_of(args, field.name)) {
+fn row(field: Field) -> Vec<String> {
+    let source = match (field.source.as_str(), option_of(field.name)) {
         ("assumed", Some(option)) => format!("assumed ({option})"),
         _ => escape::name(&field.source),
     };
@@ -115,7 +114,7 @@ fn from_job(global: &Global, args: &PlanArgs, sourced: &mut Sourced) -> Result<(
         None => 1,
     };
     let of_node = |manifest: &Manifest| {
-        sourced.inputs.ranks_per_node.min(manifest.ranks.into()) as f64
+        sourced.inputs.job.ranks_per_node.min(manifest.ranks.into()) as f64
             / f64::from(manifest.ranks.max(1))
     };
     let told: Vec<Checkpoint> = inventory
@@ -159,101 +158,100 @@ fn spread(newest: &Manifest, args: &PlanArgs, sourced: &mut Sourced, job: &str) 
     let ranks = u64::from(newest.ranks.max(1));
     let here = (newest.images.len() as u64).clamp(1, ranks);
     let source = format!("job {job}, {here} of its {ranks} ranks in this store");
-    let nodes = args.job.nodes.or(sourced.knows("nodes").then_some(sourced.inputs.nodes));
+    let nodes = args.job.nodes.or(sourced.knows("nodes").then_some(sourced.inputs.job.nodes));
     if args.job.ranks_per_node.is_none() && !sourced.knows("ranks_per_node") {
         let all_here = nodes.map_or(ranks, |nodes| ranks.div_ceil(nodes.max(1)));
-        sourced.inputs.ranks_per_node = if here < ranks { here } else { all_here };
+        sourced.inputs.job.ranks_per_node = if here < ranks { here } else { all_here };
         sourced.note("ranks_per_node", &source);
     }
-    let per_node = args.job.ranks_per_node.unwrap_or(sourced.inputs.ranks_per_node).max(1);
-    sourced.inputs.ranks_per_node = per_node;
+    let per_node = args.job.ranks_per_node.unwrap_or(sourced.inputs.job.ranks_per_node).max(1);
+    sourced.inputs.job.ranks_per_node = per_node;
     if nodes.is_none() {
-        sourced.inputs.nodes = ranks.div_ceil(per_node);
+        sourced.inputs.job.nodes = ranks.div_ceil(per_node);
         sourced.note("nodes", &source);
     }
     ranks.div_ceil(here)
 }
 
-/// Options that are plain numbers: option, field, value and its place.
-type Number = (&'static str, &'static str, Option<f64>, fn(&mut Inputs) -> &mut f64);
+/// An option, the field that it sets, and how; false where it is not given.
+type Setter = (&'static str, &'static str, fn(&PlanArgs, &mut Inputs) -> bool);
 
-fn numbers(args: &PlanArgs) -> [Number; 16] {
-    let (job, failures, machine) = (&args.job, &args.failures, &args.machine);
-    [
-        ("--size", "bytes_per_node", job.size, |i| &mut i.bytes_per_node),
-        ("--changed", "changed_share", job.changed, |i| &mut i.changed_share),
-        ("--mtti", "mtti_s", failures.mtti, |i| &mut i.mtti_s),
-        ("--process-share", "process_share", failures.process_share, |i| &mut i.process_share),
-        ("--nodes-per-incident", "nodes_per_incident", failures.nodes_per_incident, |i| {
-            &mut i.nodes_per_incident
-        }),
-        ("--survival", "survival", failures.survival, |i| &mut i.survival),
-        ("--relaunch", "relaunch_s", failures.relaunch, |i| &mut i.relaunch_s),
-        ("--capture", "capture_bps", machine.capture, |i| &mut i.capture_bps),
-        ("--local-write", "local_write_bps", machine.local_write, |i| &mut i.local_write_bps),
-        ("--local-read", "local_read_bps", machine.local_read, |i| &mut i.local_read_bps),
-        ("--global-write", "global_write_bps", machine.global_write, |i| &mut i.global_write_bps),
-        ("--global-read", "global_read_bps", machine.global_read, |i| &mut i.global_read_bps),
-        ("--network", "network_bps", machine.network, |i| &mut i.network_bps),
-        ("--network-latency", "network_latency_s", machine.network_latency, |i| {
-            &mut i.network_latency_s
-        }),
-        ("--encode", "encode_bps", machine.encode, |i| &mut i.encode_bps),
-        ("--pool-max", "pool_bytes_max", machine.pool_max, |i| &mut i.pool_bytes_max),
-    ]
-}
+const OPTIONS: [Setter; 24] = [
+    ("--nodes", "nodes", |args, i| set(args.job.nodes, &mut i.job.nodes)),
+    ("--ranks-per-node", "ranks_per_node", |args, i| {
+        set(args.job.ranks_per_node, &mut i.job.ranks_per_node)
+    }),
+    ("--size", "bytes_per_node", |args, i| set(args.job.size, &mut i.job.bytes_per_node)),
+    ("--changed", "changed_share", |args, i| set(args.job.changed, &mut i.job.changed_share)),
+    ("--mtti", "mtti_s", |args, i| set(args.failures.mtti, &mut i.failures.mtti_s)),
+    ("--process-share", "process_share", |args, i| {
+        set(args.failures.process_share, &mut i.failures.process_share)
+    }),
+    ("--nodes-per-incident", "nodes_per_incident", |args, i| {
+        set(args.failures.nodes_per_incident, &mut i.failures.nodes_per_incident)
+    }),
+    ("--survival", "survival", |args, i| set(args.failures.survival, &mut i.failures.survival)),
+    ("--relaunch", "relaunch_s", |args, i| set(args.failures.relaunch, &mut i.failures.relaunch_s)),
+    ("--capture", "capture_bps", |args, i| set(args.machine.capture, &mut i.rates.capture_bps)),
+    ("--local-write", "local_write_bps", |args, i| {
+        set(args.machine.storage.local_write, &mut i.rates.local_write_bps)
+    }),
+    ("--local-read", "local_read_bps", |args, i| {
+        set(args.machine.storage.local_read, &mut i.rates.local_read_bps)
+    }),
+    ("--global-write", "global_write_bps", |args, i| {
+        set(args.machine.storage.global_write, &mut i.rates.global_write_bps)
+    }),
+    ("--global-read", "global_read_bps", |args, i| {
+        set(args.machine.storage.global_read, &mut i.rates.global_read_bps)
+    }),
+    ("--network", "network_bps", |args, i| {
+        set(args.machine.network.network, &mut i.rates.network_bps)
+    }),
+    ("--network-latency", "network_latency_s", |args, i| {
+        set(args.machine.network.network_latency, &mut i.rates.network_latency_s)
+    }),
+    ("--encode", "encode_bps", |args, i| set(args.machine.network.encode, &mut i.rates.encode_bps)),
+    ("--pool-max", "pool_bytes_max", |args, i| set(args.machine.pool_max, &mut i.pool_bytes_max)),
+    ("--group-max", "group_max", |args, i| set(args.machine.ring.group_max, &mut i.ring.group_max)),
+    ("--local-space", "local_bytes", |args, i| {
+        set(args.machine.storage.local_space.map(Some), &mut i.local_bytes)
+    }),
+    ("--no-agent", "background", |args, i| {
+        set(args.machine.no_agent.then_some(false), &mut i.background)
+    }),
+    ("--group", "group", |args, i| set(args.machine.ring.group.map(Some), &mut i.ring.group)),
+    ("--shards", "shards", |args, i| set(args.machine.ring.shards.map(Some), &mut i.ring.shards)),
+    ("--codec", "codecs", |args, i| {
+        let codecs = &args.machine.codec;
+        set((!codecs.is_empty()).then(|| codecs.clone()), &mut i.codecs)
+    }),
+];
 
-/// The other options: option, field, and whether it is given.
-fn others(args: &PlanArgs) -> [(&'static str, &'static str, bool); 8] {
-    let machine = &args.machine;
-    [
-        ("--nodes", "nodes", args.job.nodes.is_some()),
-        ("--ranks-per-node", "ranks_per_node", args.job.ranks_per_node.is_some()),
-        ("--group-max", "group_max", machine.group_max.is_some()),
-        ("--local-space", "local_bytes", machine.local_space.is_some()),
-        ("--no-agent", "background", machine.no_agent),
-        ("--group", "group", machine.group.is_some()),
-        ("--shards", "shards", machine.shards.is_some()),
-        ("--codec", "codecs", !machine.codec.is_empty()),
-    ]
+/// Takes over what is given.
+fn set<T>(given: Option<T>, place: &mut T) -> bool {
+    given.map(|value| *place = value).is_some()
 }
 
 fn from_options(args: &PlanArgs, sourced: &mut Sourced) {
-    for (option, field, value, place) in numbers(args) {
-        if let Some(value) = value {
-            *place(&mut sourced.inputs) = value;
+    for (option, field, apply) in OPTIONS {
+        if apply(args, &mut sourced.inputs) {
             sourced.note(field, option);
         }
-    }
-    for (option, field, _) in others(args).into_iter().filter(|(_, _, given)| *given) {
-        sourced.note(field, option);
-    }
-    let machine = &args.machine;
-    let inputs = &mut sourced.inputs;
-    inputs.nodes = args.job.nodes.unwrap_or(inputs.nodes);
-    inputs.ranks_per_node = args.job.ranks_per_node.unwrap_or(inputs.ranks_per_node);
-    inputs.group_max = machine.group_max.unwrap_or(inputs.group_max);
-    inputs.local_bytes = machine.local_space.or(inputs.local_bytes);
-    inputs.background &= !machine.no_agent;
-    (inputs.group, inputs.shards) = (machine.group, machine.shards);
-    if !machine.codec.is_empty() {
-        inputs.codecs.clone_from(&machine.codec);
     }
 }
 
 /// The option that sets a field.
-fn option_of(args: &PlanArgs, field: &str) -> Option<&'static str> {
-    let numbers = numbers(args).map(|(option, of, ..)| (option, of));
-    let others = others(args).map(|(option, of, _)| (option, of));
-    numbers.iter().chain(&others).find(|(_, of)| *of == field).map(|(option, _)| *option)
+fn option_of(field: &str) -> Option<&'static str> {
+    OPTIONS.iter().find(|(_, of, _)| *of == field).map(|(option, ..)| *option)
 }
 
-fn wrong_input(args: &PlanArgs, error: &ModelError) -> Failure {
+fn wrong_input(error: &ModelError) -> Failure {
     let failure = Failure::new(error.kind(), error.to_string());
     let option = match error {
-        ModelError::Field { field, .. } => option_of(args, field),
-        ModelError::Pair { field, .. } => option_of(args, field),
-        ModelError::Infeasible { .. } => {
+        ModelError::Field { field, .. } => option_of(field),
+        ModelError::Pair { field, .. } => option_of(field),
+        ModelError::Infeasible(_) => {
             return failure.advise(
                 "ask for less --survival, or allow larger groups (--group-max) or more --shards",
             );

@@ -49,10 +49,14 @@ fn keep(job: &OpenJob, args: &PruneArgs) -> Result<Keep> {
     });
     Ok(Keep {
         // Who names what goes wants nothing else to go.
-        newest: if by_name { 0 } else { args.keep.unwrap_or(job.config.keep) as usize },
+        newest: if by_name {
+            0
+        } else {
+            args.keep.or(job.config.place.keep.newest).unwrap_or(0) as usize
+        },
         named: named.collect::<Result<_>>()?,
         versions: args.keep_version.iter().copied().map(Version).collect(),
-        every: args.keep_every.unwrap_or(job.config.keep_every),
+        every: args.keep_every.unwrap_or(job.config.keep_every()),
         drop_damaged: args.damaged,
         ..Keep::default()
     })
@@ -62,13 +66,11 @@ fn tell(job: &OpenJob, proposal: &Proposal, output: &Output) -> Result<()> {
     let plan = &proposal.plan;
     let numbers = |versions: &[Version]| versions.iter().map(|v| v.0).collect::<Vec<u64>>();
     let objects = || plan.manifests.iter().chain(&plan.images).chain(&plan.segments);
-    output.record(
-        "plan",
-        json!({
-            "keep": numbers(&plan.keep), "remove": numbers(&plan.remove),
-            "objects": objects().count(), "bytes": plan.bytes(), "unreadable": plan.unreadable,
-        }),
-    )?;
+    let fields = json!({
+        "keep": numbers(&plan.keep), "remove": numbers(&plan.remove),
+        "objects": objects().count(), "bytes": plan.bytes(), "unreadable": plan.unreadable,
+    });
+    output.record("plan", fields)?;
     output.line(output.paint(TITLE, format_args!("plan for job {}", job.name)))?;
     output.line(format_args!("  keep    {}", list(&plan.keep)))?;
     output.line(format_args!("  remove  {}", list(&plan.remove)))?;

@@ -8,7 +8,7 @@ use standfast_admin::ring::RingView;
 
 use crate::escape;
 use crate::failure::Result;
-use crate::output::{Align, BAD, Column, FAINT, GOOD, Output, TITLE, WARN};
+use crate::output::{BAD, FAINT, GOOD, Output, TITLE, WARN};
 
 /// Rows of a table before the rest is only counted; JSON has all of them.
 const ROWS_MAX: usize = 64;
@@ -26,15 +26,13 @@ fn summary(view: &RingView, manifest: &Manifest, output: &Output) -> Result<()> 
     let topology = &view.topology;
     let shape = topology.shape();
     let (members, shards) = (view.member_bytes(), view.shard_bytes());
-    output.record(
-        "ring",
-        json!({
-            "version": manifest.version, "nodes": topology.nodes(), "ranks": topology.ranks(),
-            "sectors": topology.sectors(), "groups": topology.ring().count(), "k": shape.k,
-            "m": shape.m, "worst_case": topology.worst_case(), "survives": topology.promise(),
-            "member_bytes": members, "shard_bytes": shards,
-        }),
-    )?;
+    let fields = json!({
+        "version": manifest.version, "nodes": topology.nodes(), "ranks": topology.ranks(),
+        "sectors": topology.sectors(), "groups": topology.ring().count(), "k": shape.k,
+        "m": shape.m, "worst_case": topology.worst_case(), "survives": topology.promise(),
+        "member_bytes": members, "shard_bytes": shards,
+    });
+    output.record("ring", fields)?;
     output.line(output.paint(TITLE, format_args!("ring of checkpoint {}", manifest.version)))?;
     output.line(format_args!(
         "  {} ranks on {} nodes, {} sectors of at least {} nodes, {} shards a group",
@@ -54,16 +52,8 @@ fn summary(view: &RingView, manifest: &Manifest, output: &Output) -> Result<()> 
 
 fn nodes(view: &RingView, output: &Output) -> Result<()> {
     let mut rows = Vec::new();
-    for (number, node) in view.nodes().enumerate() {
-        output.record(
-            "node",
-            json!({
-                "node": number, "name": node.name, "sector": node.sector, "ranks": node.ranks,
-                "member_bytes": node.member_bytes, "shards": node.shards,
-                "shard_bytes": node.shard_bytes, "survived": node.is_survived,
-                "sent_bytes": node.sent_bytes,
-            }),
-        )?;
+    for node in view.nodes() {
+        output.record("node", &node)?;
         rows.push(vec![
             escape::name(&node.name),
             node.sector.to_string(),
@@ -77,30 +67,15 @@ fn nodes(view: &RingView, output: &Output) -> Result<()> {
         ]);
     }
     output.line(format_args!("\n{}", output.paint(TITLE, "nodes")))?;
-    let columns = [
-        Column("NODE", Align::Left),
-        Column("SECTOR", Align::Right),
-        Column("RANKS", Align::Left),
-        Column("HOLDS", Align::Right),
-        Column("KEEPS SHARDS", Align::Right),
-        Column("IF IT IS LOST", Align::Left),
-    ];
-    some_rows(&columns, rows, output)
+    let columns = "NODE|>SECTOR|RANKS|>HOLDS|>KEEPS SHARDS|IF IT IS LOST";
+    some_rows(columns, rows, output)
 }
 
 fn groups(view: &RingView, output: &Output) -> Result<()> {
     let mut rows = Vec::new();
     for one in view.groups() {
         let (group, next) = (one.group, one.next);
-        output.record(
-            "group",
-            json!({
-                "sector": group.sector, "level": group.level, "members": one.members,
-                "member_nodes": one.member_nodes, "keepers": one.keepers,
-                "keeper_nodes": one.keeper_nodes, "shard_bytes": one.shard_bytes,
-                "whole_survived": one.is_survived,
-            }),
-        )?;
+        output.record("group", &one)?;
         rows.push(vec![
             format!("{}.{}", group.sector, group.level),
             escape::name(&one.member_nodes.join(" ")),
@@ -110,33 +85,22 @@ fn groups(view: &RingView, output: &Output) -> Result<()> {
             if one.is_survived { "survived".into() } else { "not survived".into() },
         ]);
     }
-    output.line(format_args!(
-        "\n{}  {}",
-        output.paint(TITLE, "groups, in the order of the ring"),
-        output.paint(FAINT, "shards of each lie on the nodes of the next")
-    ))?;
-    let columns = [
-        Column("GROUP", Align::Right),
-        Column("MEMBERS ON", Align::Left),
-        Column("NEXT", Align::Left),
-        Column("SHARDS ON", Align::Left),
-        Column("SHARD", Align::Right),
-        Column("ITS WHOLE SECTOR LOST", Align::Left),
-    ];
-    some_rows(&columns, rows, output)
+    let order = "groups, in the order of the ring";
+    let heading = output.heading(order, "shards of each lie on the nodes of the next");
+    output.line(format_args!("\n{heading}"))?;
+    let columns = ">GROUP|MEMBERS ON|NEXT|SHARDS ON|>SHARD|ITS WHOLE SECTOR LOST";
+    some_rows(columns, rows, output)
 }
 
 /// How likely a loss of so many nodes is survived.
 fn losses(view: &RingView, output: &Output) -> Result<()> {
     output.line(format_args!("\n{}", output.paint(TITLE, "nodes lost at once")))?;
     for (lost, chance) in view.losses() {
-        output.record(
-            "loss",
-            json!({
-                "nodes": lost, "survived": chance.survived, "sets": chance.sets,
-                "exact": chance.exact,
-            }),
-        )?;
+        let fields = json!({
+            "nodes": lost, "survived": chance.survived, "sets": chance.sets,
+            "exact": chance.exact,
+        });
+        output.record("loss", fields)?;
         let (style, text) = match chance.survived {
             share if share >= 1.0 => (GOOD, "always survived".to_owned()),
             share if share <= 0.0 => (BAD, "never survived".to_owned()),
@@ -152,7 +116,7 @@ fn losses(view: &RingView, output: &Output) -> Result<()> {
     Ok(())
 }
 
-fn some_rows(columns: &[Column], mut rows: Vec<Vec<String>>, output: &Output) -> Result<()> {
+fn some_rows(columns: &str, mut rows: Vec<Vec<String>>, output: &Output) -> Result<()> {
     let more = rows.len().saturating_sub(ROWS_MAX);
     rows.truncate(ROWS_MAX);
     output.table(columns, rows)?;

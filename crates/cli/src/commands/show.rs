@@ -15,7 +15,7 @@ use crate::args::{Global, ShowArgs};
 use crate::escape;
 use crate::failure::Result;
 use crate::moment;
-use crate::output::{Align, Column, FAINT, Output, TITLE, WARN};
+use crate::output::{Output, TITLE, WARN};
 
 /// Shows a checkpoint.
 pub(crate) fn run(global: &Global, args: &ShowArgs, output: &Output) -> Result<ExitCode> {
@@ -60,44 +60,36 @@ fn summary(
 ) -> Result<()> {
     let found = show::summary(job, manifest, image);
     let (report, level, page_bytes) = (&found.report, found.level, found.page_bytes);
-    output.record(
-        "checkpoint",
-        json!({
-            "job": job.name,
-            "version": manifest.version,
-            "sequence": manifest.sequence,
-            "taken": moment::local(manifest.taken_ns),
-            "taken_ns": manifest.taken_ns,
-            "level": level,
-            "ranks": manifest.ranks,
-            "survives": level.survives(),
-            "marked": found.marked,
-            "finished": found.start.as_ref().is_some_and(|start| start.finished_ns > 0),
-            "declared": found.start.as_ref().map(|start| &start.declared),
-            "page_bytes": page_bytes,
-            "hash": found.hash.map(|hash| hash.name()),
-            "stats": manifest.stats,
-            "stored_bytes": report.stored_bytes(),
-            "metadata_bytes": report.metadata_bytes(),
-        }),
-    )?;
+    let fields = json!({
+        "job": job.name,
+        "version": manifest.version,
+        "sequence": manifest.sequence,
+        "taken": moment::local(manifest.taken_ns),
+        "taken_ns": manifest.taken_ns,
+        "level": level,
+        "ranks": manifest.ranks,
+        "survives": level.survives(),
+        "marked": found.marked,
+        "finished": found.start.as_ref().is_some_and(|start| start.finished_ns > 0),
+        "declared": found.start.as_ref().map(|start| &start.declared),
+        "page_bytes": page_bytes,
+        "hash": found.hash.map(|hash| hash.name()),
+        "stats": manifest.stats,
+        "stored_bytes": report.stored_bytes(),
+        "metadata_bytes": report.metadata_bytes(),
+    });
+    output.record("checkpoint", fields)?;
     let title = format!("checkpoint {} of job {}", manifest.version, job.name);
     let ranks = if manifest.ranks == 1 { "rank" } else { "ranks" };
-    output.line(format_args!(
-        "{}  {}",
-        output.paint(TITLE, title),
-        output.paint(
-            FAINT,
-            format_args!(
-                "{}, {}, {} {ranks}, pages of {}{}",
-                moment::local(manifest.taken_ns),
-                moment::age(manifest.taken_ns),
-                manifest.ranks,
-                human_bytes(u64::from(page_bytes)),
-                found.hash.map_or(String::new(), |hash| format!(" by {hash}"))
-            )
-        )
-    ))?;
+    let facts = format!(
+        "{}, {}, {} {ranks}, pages of {}{}",
+        moment::local(manifest.taken_ns),
+        moment::age(manifest.taken_ns),
+        manifest.ranks,
+        human_bytes(u64::from(page_bytes)),
+        found.hash.map_or(String::new(), |hash| format!(" by {hash}"))
+    );
+    output.line(output.heading(title, facts))?;
     output.line(report)?;
     if let Some(start) = &found.start {
         about_start(start, output)?;
@@ -123,21 +115,13 @@ fn about_start(start: &Start, output: &Output) -> Result<()> {
 fn regions(regions: &[Region], output: &Output) -> Result<()> {
     let mut rows = Vec::new();
     for region in regions {
-        output.record(
-            "region",
-            json!({
-                "rank": region.rank, "region": region.name, "bytes": region.bytes,
-                "elem": region.elem, "pages": region.pages(), "zero_pages": region.zero_pages,
-                "own_pages": region.own_pages, "old_pages": region.old_pages,
-                "runs": region.runs,
-            }),
-        )?;
+        output.record("region", region)?;
         rows.push(vec![
             region.rank.to_string(),
             escape::name(&region.name),
             human_bytes(region.bytes),
             if region.elem == 0 { "-".into() } else { region.elem.to_string() },
-            region.pages().to_string(),
+            region.pages.to_string(),
             region.zero_pages.to_string(),
             region.own_pages.to_string(),
             region.old_pages.to_string(),
@@ -145,30 +129,18 @@ fn regions(regions: &[Region], output: &Output) -> Result<()> {
         ]);
     }
     output.line(format_args!("\n{}", output.paint(TITLE, "regions")))?;
-    let columns = [
-        Column("RANK", Align::Right),
-        Column("REGION", Align::Left),
-        Column("SIZE", Align::Right),
-        Column("ELEMENT", Align::Right),
-        Column("PAGES", Align::Right),
-        Column("ZERO", Align::Right),
-        Column("STORED HERE", Align::Right),
-        Column("STORED EARLIER", Align::Right),
-        Column("RUNS", Align::Right),
-    ];
-    output.table(&columns, rows)
+    let columns = ">RANK|REGION|>SIZE|>ELEMENT|>PAGES|>ZERO|>STORED HERE|>STORED EARLIER|>RUNS";
+    output.table(columns, rows)
 }
 
 fn segments(segments: &[Segment], output: &Output) -> Result<()> {
     let mut rows = Vec::new();
     for Segment { segment, used_slots, origin } in segments {
-        output.record(
-            "segment",
-            json!({
-                "segment": segment.id.to_string(), "bytes": segment.file_bytes,
-                "slots": segment.slots, "used_slots": used_slots, "origin": origin.name(),
-            }),
-        )?;
+        let fields = json!({
+            "segment": segment.id.to_string(), "bytes": segment.file_bytes,
+            "slots": segment.slots, "used_slots": used_slots, "origin": origin,
+        });
+        output.record("segment", fields)?;
         let written = match origin {
             Origin::Own => "this checkpoint",
             Origin::Old => "an earlier one",
@@ -191,22 +163,10 @@ fn segments(segments: &[Segment], output: &Output) -> Result<()> {
     let own: u64 = segments.iter().filter(is_own).map(used).sum();
     let bytes = segments.iter().map(|one| one.segment.file_bytes).fold(0, u64::saturating_add);
     let title = format!("segments it needs: {}, {}", rows.len(), human_bytes(bytes));
-    output.line(format_args!(
-        "\n{}  {}",
-        output.paint(TITLE, title),
-        output.paint(
-            FAINT,
-            format_args!("{:.1} % of the pages were stored earlier", percent(all - own, all))
-        )
-    ))?;
-    let columns = [
-        Column("SEGMENT", Align::Left),
-        Column("SIZE", Align::Right),
-        Column("PAGES", Align::Right),
-        Column("USED", Align::Right),
-        Column("WRITTEN BY", Align::Left),
-    ];
-    output.table(&columns, rows)
+    let old = format!("{:.1} % of the pages were stored earlier", percent(all - own, all));
+    output.line(format_args!("\n{}", output.heading(title, old)))?;
+    let columns = "SEGMENT|>SIZE|>PAGES|>USED|WRITTEN BY";
+    output.table(columns, rows)
 }
 
 fn percent(part: u64, whole: u64) -> f64 {

@@ -7,7 +7,7 @@ use standfast_admin::writes::{self, Class, Tally, Writes};
 
 use crate::escape;
 use crate::failure::Result;
-use crate::output::{Align, Column, FAINT, Output, TITLE};
+use crate::output::{Output, TITLE};
 
 /// Tells what the write path was handed and what it wrote.
 pub(crate) fn show(manifest: &Manifest, output: &Output) -> Result<()> {
@@ -48,14 +48,8 @@ fn records(whose: Value, profile: &Writes, output: &Output) -> Result<()> {
 fn side(title: &str, tally: &Tally, output: &Output) -> Result<()> {
     let total = tally.total();
     let mean = human_bytes(total.bytes / total.count.max(1));
-    output.line(format_args!(
-        "\n{}  {}",
-        output.paint(TITLE, title),
-        output.paint(
-            FAINT,
-            format_args!("{}, {}, {mean} on average", total.count, human_bytes(total.bytes))
-        )
-    ))?;
+    let facts = format!("{}, {}, {mean} on average", total.count, human_bytes(total.bytes));
+    output.line(format_args!("\n{}", output.heading(title, facts)))?;
     let row = |Class { from, below, count }: Class| {
         let size = match below {
             Some(below) => format!("{} - {}", human_bytes(from), human_bytes(below)),
@@ -71,16 +65,8 @@ fn side(title: &str, tally: &Tally, output: &Output) -> Result<()> {
             share(count.ns, total.ns),
         ]
     };
-    let columns = [
-        Column("SIZE", Align::Left),
-        Column("COUNT", Align::Right),
-        Column("OF ALL", Align::Right),
-        Column("BYTES", Align::Right),
-        Column("OF ALL", Align::Right),
-        Column("TIME", Align::Right),
-        Column("OF ALL", Align::Right),
-    ];
-    output.table(&columns, writes::classes(tally).into_iter().map(row).collect())
+    let columns = "SIZE|>COUNT|>OF ALL|>BYTES|>OF ALL|>TIME|>OF ALL";
+    output.table(columns, writes::classes(tally).into_iter().map(row).collect())
 }
 
 /// A table with a line for each rank or node.
@@ -107,15 +93,7 @@ fn by(
             format!("{:.1} ms", writes.ns as f64 / 1e6),
         ]
     };
-    let columns = [
-        Column(what, Align::Right),
-        Column("PIECES", Align::Right),
-        Column("MEAN", Align::Right),
-        Column("WRITES", Align::Right),
-        Column("MEAN", Align::Right),
-        Column("BYTES", Align::Right),
-        Column("TIME", Align::Right),
-    ];
+    let columns = format!(">{what}|>PIECES|>MEAN|>WRITES|>MEAN|>BYTES|>TIME");
     output.table(&columns, rows.into_iter().map(row).collect())
 }
 

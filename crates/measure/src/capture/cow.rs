@@ -109,7 +109,7 @@ fn memory_bar(job: &Job, bytes: usize, extra: u64) -> Bar {
     let config = &job.config().config;
     let options = standfast::location::options(config);
     let io = (options.chunk_bytes * (2 * options.io_threads + 1)) as u64;
-    let bound = (config.memory.0 + io) as f64 + BOOKKEEPING_SHARE * bytes as f64;
+    let bound = (config.memory.rank.0 + io) as f64 + BOOKKEEPING_SHARE * bytes as f64;
     let name = "cow memory under full rewrite, share of its bound";
     Bar::new(LETTER, name, extra as f64 / bound, Better::Lower, 1.0)
         .ceiling(bound / (1 << 20) as f64, "MiB, memory + 3 %")

@@ -24,13 +24,13 @@ const INPUT: &str = "bench output";
 type Filled = (&'static [&'static str], &'static str, fn(&mut Inputs) -> &mut f64);
 
 const FIELDS: &[Filled] = &[
-    (&["checkpoint, blocked", "memcpy"], "capture_bps", |i| &mut i.capture_bps),
-    (&["disk write+fsync", "disk write"], "local_write_bps", |i| &mut i.local_write_bps),
-    (&["disk read"], "local_read_bps", |i| &mut i.local_read_bps),
-    (&["network"], "network_bps", |i| &mut i.network_bps),
-    (&["encode"], "encode_bps", |i| &mut i.encode_bps),
-    (&["global write"], "global_write_bps", |i| &mut i.global_write_bps),
-    (&["global read"], "global_read_bps", |i| &mut i.global_read_bps),
+    (&["checkpoint, blocked", "memcpy"], "capture_bps", |i| &mut i.rates.capture_bps),
+    (&["disk write+fsync", "disk write"], "local_write_bps", |i| &mut i.rates.local_write_bps),
+    (&["disk read"], "local_read_bps", |i| &mut i.rates.local_read_bps),
+    (&["network"], "network_bps", |i| &mut i.rates.network_bps),
+    (&["encode"], "encode_bps", |i| &mut i.rates.encode_bps),
+    (&["global write"], "global_write_bps", |i| &mut i.rates.global_write_bps),
+    (&["global read"], "global_read_bps", |i| &mut i.rates.global_read_bps),
 ];
 
 #[derive(Debug, Deserialize)]

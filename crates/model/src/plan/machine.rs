@@ -65,9 +65,7 @@ impl Machine {
                 best = Some(Chosen { machine, pattern, outcome });
             }
         }
-        best.ok_or_else(|| ModelError::Infeasible {
-            reason: "there is no codec to choose".to_owned(),
-        })
+        best.ok_or_else(|| ModelError::Infeasible("there is no codec to choose".to_owned()))
     }
 
     /// The machine with a codec decided by name.
@@ -104,18 +102,24 @@ impl Machine {
         codec: &Codec,
         ring: Option<(Groups, f64)>,
     ) -> Result<Self> {
-        let nodes = inputs.nodes as f64;
-        let whole = inputs.bytes_per_node;
-        let changed = whole * inputs.changed_share;
+        let nodes = inputs.job.nodes as f64;
+        let whole = inputs.job.bytes_per_node;
+        let changed = whole * inputs.job.changed_share;
         let pool = inputs.pool_bytes_max.min(changed);
-        let local_write = codec.commit_s(changed - pool, inputs.local_write_bps)?;
-        let local = changed / inputs.capture_bps + local_write;
-        let global_write = codec.commit_s(changed, inputs.global_write_bps / nodes)?;
-        let read = inputs.relaunch_s + codec.restore_s(whole, inputs.local_read_bps)?;
-        let fetch = inputs.relaunch_s + codec.restore_s(whole, inputs.global_read_bps / nodes)?;
-        let star = StarCost::new(inputs.network_latency_s, inputs.network_bps, inputs.encode_bps)?;
+        let local_write = codec.commit_s(changed - pool, inputs.rates.local_write_bps)?;
+        let local = changed / inputs.rates.capture_bps + local_write;
+        let global_write = codec.commit_s(changed, inputs.rates.global_write_bps / nodes)?;
+        let read =
+            inputs.failures.relaunch_s + codec.restore_s(whole, inputs.rates.local_read_bps)?;
+        let fetch = inputs.failures.relaunch_s
+            + codec.restore_s(whole, inputs.rates.global_read_bps / nodes)?;
+        let star = StarCost::new(
+            inputs.rates.network_latency_s,
+            inputs.rates.network_bps,
+            inputs.rates.encode_bps,
+        )?;
         let host = |extra: f64| if inputs.background { local } else { local + extra };
-        let process = inputs.process_share;
+        let process = inputs.failures.process_share;
         let mut levels = vec![Level::new(local, read, process)?];
         let mut ring_survival = 0.0;
         if let Some((groups, survival)) = ring {
@@ -128,7 +132,7 @@ impl Machine {
         let left = 1.0 - levels.iter().map(|level| level.share).sum::<f64>();
         levels.push(Level::new(host(global_write), fetch, left.clamp(0.0, 1.0))?);
         Ok(Self {
-            hierarchy: Hierarchy::new(inputs.mtti_s, levels)?,
+            hierarchy: Hierarchy::new(inputs.failures.mtti_s, levels)?,
             drain_s: inputs.background.then_some(global_write),
             groups: ring.map(|(groups, _)| groups),
             ring_survival,
@@ -196,31 +200,29 @@ impl Machine {
 
 /// The fewest shards, then the largest group, that survive as wished; none for a single node.
 fn choose_groups(inputs: &Inputs) -> Result<Option<(Groups, f64)>> {
-    if inputs.nodes < 2 {
+    if inputs.job.nodes < 2 {
         return Ok(None);
     }
-    let bursts = Bursts::geometric(inputs.nodes_per_incident)?;
-    let largest = inputs.group_max.min(inputs.nodes / 2);
-    let sizes = inputs.group.map_or(1..=largest, |k| k..=k);
-    let counts = inputs.shards.map_or(1..=*sizes.end(), |m| m..=m);
+    let bursts = Bursts::geometric(inputs.failures.nodes_per_incident)?;
+    let largest = inputs.ring.group_max.min(inputs.job.nodes / 2);
+    let sizes = inputs.ring.group.map_or(1..=largest, |k| k..=k);
+    let counts = inputs.ring.shards.map_or(1..=*sizes.end(), |m| m..=m);
     let mut closest = 0.0f64;
     for m in counts {
         for k in sizes.clone().rev().filter(|k| *k >= m) {
-            let groups = Groups::new(inputs.nodes, k, m)?;
+            let groups = Groups::new(inputs.job.nodes, k, m)?;
             let survival = bursts.survival(&groups);
-            if survival >= inputs.survival {
+            if survival >= inputs.failures.survival {
                 return Ok(Some((groups, survival)));
             }
             closest = closest.max(survival);
         }
     }
-    let shards = inputs.shards.map_or(String::new(), |m| format!(" with {m} shards"));
-    Err(ModelError::Infeasible {
-        reason: format!(
-            "groups of at most {} nodes{shards} survive {closest:.6} of the incidents, survival \
+    let shards = inputs.ring.shards.map_or(String::new(), |m| format!(" with {m} shards"));
+    Err(ModelError::Infeasible(format!(
+        "groups of at most {} nodes{shards} survive {closest:.6} of the incidents, survival \
              {} is wanted",
-            sizes.end(),
-            inputs.survival
-        ),
-    })
+        sizes.end(),
+        inputs.failures.survival
+    )))
 }

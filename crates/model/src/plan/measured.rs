@@ -42,13 +42,13 @@ pub fn measured(checkpoints: &[Checkpoint], inputs: &mut Inputs) -> Vec<&'static
     let mut used = Vec::new();
     let newest = checkpoints.last().map_or(0.0, |checkpoint| checkpoint.protected_bytes);
     if newest > 0.0 {
-        inputs.bytes_per_node = newest;
+        inputs.job.bytes_per_node = newest;
         used.push("bytes_per_node");
     }
     let later = checkpoints.get(1..).unwrap_or_default();
     let changed = sum(later, |it| it.changed_bytes) / sum(later, |it| it.protected_bytes);
     if changed.is_finite() && changed > 0.0 {
-        inputs.changed_share = changed.min(1.0);
+        inputs.job.changed_share = changed.min(1.0);
         used.push("changed_share");
     }
     // Where hardly anything changes, the time goes into looking, not into copying: the full
@@ -56,7 +56,7 @@ pub fn measured(checkpoints: &[Checkpoint], inputs: &mut Inputs) -> Vec<&'static
     let typical = if later.is_empty() { checkpoints } else { later };
     let rate = sum(typical, |it| it.changed_bytes) / sum(typical, |it| it.blocked_s);
     if rate.is_finite() && rate > 0.0 {
-        inputs.capture_bps = rate;
+        inputs.rates.capture_bps = rate;
         used.push("capture_bps");
     }
     used

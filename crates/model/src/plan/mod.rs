@@ -20,7 +20,7 @@ mod sensitivity;
 mod settings;
 mod sources;
 
-pub use inputs::{CodecInput, Inputs};
+pub use inputs::{CodecInput, FailureInputs, Inputs, JobInputs, Rates, RingInputs};
 pub use measured::{Checkpoint, Drain, measured};
 pub use sensitivity::Sensitivity;
 pub use settings::toml;
@@ -154,9 +154,9 @@ fn described(inputs: &Inputs, chosen: &Chosen) -> Plan {
         ring_survival: machine.ring_survival,
         codec: machine.codec_name.clone(),
         pool_bytes: machine.pool_bytes,
-        ranks_per_node: inputs.ranks_per_node,
-        global_bytes: machine.stored_bytes("global", 1) * inputs.nodes as f64,
-        mtti_s: inputs.mtti_s,
+        ranks_per_node: inputs.job.ranks_per_node,
+        global_bytes: machine.stored_bytes("global", 1) * inputs.job.nodes as f64,
+        mtti_s: inputs.failures.mtti_s,
         background: inputs.background,
         sensitivity: Vec::new(),
         notes: notes(inputs, chosen),

@@ -24,21 +24,21 @@ pub struct Sensitivity {
 type Change = fn(&mut Inputs);
 
 const CHANGES: [(&str, Change); 7] = [
-    ("MTTI is half", |i| i.mtti_s *= 0.5),
-    ("MTTI is double", |i| i.mtti_s *= 2.0),
+    ("MTTI is half", |i| i.failures.mtti_s *= 0.5),
+    ("MTTI is double", |i| i.failures.mtti_s *= 2.0),
     ("global bandwidth is half", |i| {
-        i.global_write_bps *= 0.5;
-        i.global_read_bps *= 0.5;
+        i.rates.global_write_bps *= 0.5;
+        i.rates.global_read_bps *= 0.5;
     }),
     ("local bandwidth is half", |i| {
-        i.local_write_bps *= 0.5;
-        i.local_read_bps *= 0.5;
+        i.rates.local_write_bps *= 0.5;
+        i.rates.local_read_bps *= 0.5;
     }),
-    ("capture is half as fast", |i| i.capture_bps *= 0.5),
+    ("capture is half as fast", |i| i.rates.capture_bps *= 0.5),
     ("twice as much changes", |i| {
-        i.changed_share = (2.0 * i.changed_share).min(1.0);
+        i.job.changed_share = (2.0 * i.job.changed_share).min(1.0);
     }),
-    ("no process failures", |i| i.process_share = 0.0),
+    ("no process failures", |i| i.failures.process_share = 0.0),
 ];
 
 pub(crate) fn cases(inputs: &Inputs, chosen: &Chosen) -> Result<Vec<Sensitivity>> {

@@ -46,10 +46,10 @@ impl Sourced {
 
     /// Takes the node count of the scheduler.
     pub fn scheduler(&mut self, allocation: &Allocation) {
-        self.inputs.nodes = allocation.nodes;
+        self.inputs.job.nodes = allocation.nodes;
         self.note("nodes", allocation.source);
         if let Some((ranks, source)) = allocation.ranks_per_node {
-            self.inputs.ranks_per_node = ranks;
+            self.inputs.job.ranks_per_node = ranks;
             self.note("ranks_per_node", source);
         }
     }
@@ -73,7 +73,7 @@ impl Sourced {
     /// Takes the rate at which a job's drains went, from all its stores together.
     pub fn drains(&mut self, drains: &[Drain], stores: u64, source: &str) {
         if let Some(rate) = drain_rate(drains) {
-            self.inputs.global_write_bps = rate * stores as f64;
+            self.inputs.rates.global_write_bps = rate * stores as f64;
             self.note("global_write_bps", source);
         }
     }
@@ -85,7 +85,7 @@ impl Sourced {
 
     /// Takes the mean time of a failure log.
     pub fn failures(&mut self, mtti: &Mtti, source: &str) {
-        self.inputs.mtti_s = mtti.mean_s;
+        self.inputs.failures.mtti_s = mtti.mean_s;
         self.note("mtti_s", source);
     }
 
@@ -111,30 +111,30 @@ fn values(inputs: &Inputs) -> Vec<(&'static str, String)> {
     let share = |value: f64| format!("{:.4} %", 100.0 * value).replace(".0000", "");
     let free = |choice: Option<u64>| choice.map_or("any".to_owned(), |it| it.to_string());
     vec![
-        ("nodes", inputs.nodes.to_string()),
-        ("ranks_per_node", inputs.ranks_per_node.to_string()),
-        ("bytes_per_node", bytes(inputs.bytes_per_node)),
-        ("changed_share", share(inputs.changed_share)),
-        ("mtti_s", duration(inputs.mtti_s)),
-        ("process_share", share(inputs.process_share)),
-        ("nodes_per_incident", inputs.nodes_per_incident.to_string()),
-        ("survival", share(inputs.survival)),
-        ("capture_bps", rate(inputs.capture_bps)),
-        ("local_write_bps", rate(inputs.local_write_bps)),
-        ("local_read_bps", rate(inputs.local_read_bps)),
-        ("network_bps", rate(inputs.network_bps)),
-        ("network_latency_s", duration(inputs.network_latency_s)),
-        ("encode_bps", rate(inputs.encode_bps)),
-        ("global_write_bps", rate(inputs.global_write_bps)),
-        ("global_read_bps", rate(inputs.global_read_bps)),
+        ("nodes", inputs.job.nodes.to_string()),
+        ("ranks_per_node", inputs.job.ranks_per_node.to_string()),
+        ("bytes_per_node", bytes(inputs.job.bytes_per_node)),
+        ("changed_share", share(inputs.job.changed_share)),
+        ("mtti_s", duration(inputs.failures.mtti_s)),
+        ("process_share", share(inputs.failures.process_share)),
+        ("nodes_per_incident", inputs.failures.nodes_per_incident.to_string()),
+        ("survival", share(inputs.failures.survival)),
+        ("capture_bps", rate(inputs.rates.capture_bps)),
+        ("local_write_bps", rate(inputs.rates.local_write_bps)),
+        ("local_read_bps", rate(inputs.rates.local_read_bps)),
+        ("network_bps", rate(inputs.rates.network_bps)),
+        ("network_latency_s", duration(inputs.rates.network_latency_s)),
+        ("encode_bps", rate(inputs.rates.encode_bps)),
+        ("global_write_bps", rate(inputs.rates.global_write_bps)),
+        ("global_read_bps", rate(inputs.rates.global_read_bps)),
         ("codecs", codecs(&inputs.codecs)),
         ("background", if inputs.background { "agent" } else { "none" }.to_owned()),
         ("pool_bytes_max", bytes(inputs.pool_bytes_max)),
         ("local_bytes", inputs.local_bytes.map_or("enough".to_owned(), bytes)),
-        ("group_max", inputs.group_max.to_string()),
-        ("group", free(inputs.group)),
-        ("shards", free(inputs.shards)),
-        ("relaunch_s", duration(inputs.relaunch_s)),
+        ("group_max", inputs.ring.group_max.to_string()),
+        ("group", free(inputs.ring.group)),
+        ("shards", free(inputs.ring.shards)),
+        ("relaunch_s", duration(inputs.failures.relaunch_s)),
     ]
 }
 

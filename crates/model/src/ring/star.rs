@@ -1,6 +1,6 @@
 //! What the star encoding costs.
 //!
-//! Data: network and arithmetic rates -> [`StarCost`] -> time of a group's encoding, block size.
+//! Data: network and arithmetic rates -> [`StarCost`] -> time of a group's encoding.
 //!
 //! In each of `m` rounds every node sends a block to another one, which multiplies and adds. All
 //! groups work at once, so the time does not depend on the size of the job.
@@ -37,13 +37,6 @@ impl StarCost {
         let blocks = (bytes / block * (1.0 - 1e-12)).ceil();
         let per_byte = self.transfer_s_per_byte + 2.0 * self.multiply_s_per_byte;
         Ok(shards as f64 * blocks * (self.latency_s + per_byte * block))
-    }
-
-    /// The block size with the least time under a memory limit: equal blocks, as few as fit.
-    pub fn best_block_bytes(&self, bytes: f64, block_bytes_max: f64) -> Result<f64> {
-        let bytes = positive("bytes", bytes)?;
-        let limit = positive("block_bytes_max", block_bytes_max)?;
-        Ok(bytes / (bytes / limit * (1.0 - 1e-12)).ceil().max(1.0))
     }
 }
 

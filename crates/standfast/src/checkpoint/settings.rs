@@ -20,33 +20,33 @@ const THRESHOLD_PAGES: (u32, u32) = (1 << 10, 1 << 20);
 pub(crate) fn of(config: &Config) -> TakeSettings {
     TakeSettings {
         compare: Comparison {
-            equal: config.mode.finds_equal(),
-            back: config.mode.looks_back(),
-            around: config.mode.looks_around(),
+            equal: config.pages.mode.finds_equal(),
+            back: config.pages.mode.looks_back(),
+            around: config.pages.mode.looks_around(),
         },
-        sharing: match config.strategy {
+        sharing: match config.pages.strategy {
             Strategy::Exact => Sharing::Exact,
             Strategy::TopK => Sharing::TopK(threshold(config)),
         },
-        hash: config.hash,
+        hash: config.pages.hash,
         capture: capture(config),
-        copies_bytes: config.copies.0 as usize,
-        always_track: config.track != Track::Auto,
-        keeps_all: config.keep == 0,
-        segment_bytes: config.segment.0,
-        writing: match config.write {
+        copies_bytes: config.memory.copies.0 as usize,
+        always_track: config.pages.track != Track::Auto,
+        keeps_all: config.place.keep.newest.is_none(),
+        segment_bytes: config.pack.segment.0,
+        writing: match config.pack.write {
             Write::Direct => Writing::Direct,
-            Write::Wag => Writing::Wag { threshold_bytes: config.wag_threshold.0 as usize },
+            Write::Wag => Writing::Wag { threshold_bytes: config.pack.wag_threshold.0 as usize },
             Write::Pool | Write::WagDbi => Writing::Behind,
         },
         pack: PackSettings {
-            pool_bytes: config.pool.0 as usize,
-            block_bytes: config.block.0 as usize,
-            page_bytes: config.page.0 as usize,
-            pipeline: config.pipeline,
+            pool_bytes: config.memory.pool.0 as usize,
+            block_bytes: config.pack.block.0 as usize,
+            page_bytes: config.pages.bytes.0 as usize,
+            pipeline: config.pack.pipeline,
             threads: config.threads(),
-            codec: config.codec,
-            filter: config.filter,
+            codec: config.pack.codec,
+            filter: config.pack.filter,
         },
     }
 }
@@ -54,7 +54,7 @@ pub(crate) fn of(config: &Config) -> TakeSettings {
 /// How memory is captured. What is written piece by piece makes the program wait by itself. With an
 /// agent what a call has returned from outlives the ranks, unless somebody wants it otherwise.
 fn capture(config: &Config) -> Capture {
-    match (config.capture, config.write) {
+    match (config.pages.capture, config.pack.write) {
         (_, Write::Direct | Write::Wag) | (Choice::Set(config::Capture::Stop), _) => Capture::Stop,
         (Choice::Set(config::Capture::Staged), _) => Capture::Staged,
         (Choice::Set(config::Capture::Cow), _) => Capture::Cow,
@@ -65,10 +65,10 @@ fn capture(config: &Config) -> Capture {
 
 fn threshold(config: &Config) -> Threshold {
     let (least, most) = THRESHOLD_PAGES;
-    match config.threshold {
-        config::Threshold::Pages(pages) => Threshold::fixed(pages),
-        config::Threshold::Auto => {
-            Threshold::adaptive(least, most, config.page.0 as f64 * BYTE_S, REDUCTION_SHARE)
+    match config.pages.threshold {
+        Choice::Set(pages) => Threshold::fixed(pages),
+        Choice::Auto => {
+            Threshold::adaptive(least, most, config.pages.bytes.0 as f64 * BYTE_S, REDUCTION_SHARE)
         }
     }
 }
@@ -78,8 +78,8 @@ fn threshold(config: &Config) -> Threshold {
 /// What protects pages by itself is never chosen, only asked for: whether a program hands its
 /// memory to system calls cannot be seen from here.
 pub(crate) fn tracker(config: &Config) -> Option<Box<dyn Tracker>> {
-    Some(match config.track {
-        _ if !config.mode.looks_back() => return None,
+    Some(match config.pages.track {
+        _ if !config.pages.mode.looks_back() => return None,
         Track::Hash => return None,
         Track::Mprotect => Box::new(Mprotect::new()?),
         Track::Auto | Track::Uffd => Box::new(Uffd::new()?),

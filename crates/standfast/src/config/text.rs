@@ -8,12 +8,6 @@ use super::time::TimeSpan;
 /// The words of a setting that is one of a few.
 pub(super) type Words<T> = &'static [(&'static str, T)];
 
-/// Reads one of a few words.
-pub(super) fn word<T: Copy>(place: &mut T, words: Words<T>, text: &str) -> Result<(), String> {
-    *place = find(words, text)?;
-    Ok(())
-}
-
 /// The value of one of a few words.
 pub(super) fn find<T: Copy>(words: Words<T>, text: &str) -> Result<T, String> {
     let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
@@ -33,9 +27,32 @@ pub(super) fn one_of(text: &str, allowed: &str) -> String {
 }
 
 /// Reads what its type reads.
-pub(super) fn assign<T: FromStr<Err: Display>>(place: &mut T, text: &str) -> Result<(), String> {
-    *place = text.parse().map_err(|error: T::Err| error.to_string())?;
-    Ok(())
+pub(super) fn parse<T: FromStr<Err: Display>>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|error: T::Err| error.to_string())
+}
+
+/// Reads a value, or `off`.
+pub(super) fn optional<T: FromStr<Err: Display>>(text: &str) -> Result<Option<T>, String> {
+    match text {
+        "off" => Ok(None),
+        _ => text.parse().map(Some).map_err(|error| format!("{error}, or off")),
+    }
+}
+
+/// The text that [`optional`] reads.
+pub(super) fn shown<T: Display>(value: &Option<T>) -> String {
+    value.as_ref().map_or_else(|| "off".into(), ToString::to_string)
+}
+
+/// Reads a text that is not empty.
+pub(super) fn non_empty(text: &str) -> Result<String, String> {
+    if text.is_empty() { Err("it is empty".into()) } else { Ok(text.into()) }
+}
+
+/// Reads the name of a job or node.
+pub(super) fn name(text: &str) -> Result<String, String> {
+    standfast_format::name::check_job(text).map_err(|error| error.to_string())?;
+    Ok(text.into())
 }
 
 /// Parses a duration greater than zero.

@@ -15,7 +15,7 @@ use crossbeam_channel::{Receiver, bounded};
 use standfast_capture::{Memory, Region, Regions};
 use standfast_checkpoint::Order;
 use standfast_comm::{Collective, Concurrency, Lost, Step};
-use standfast_format::{Abandoned, SegmentId};
+use standfast_format::SegmentId;
 use standfast_restart::{Inventory, Lazy, Rebuild};
 use standfast_take::{Ended, Remembered, SharedDevice, TakeRequest, Taken, lock_device, take};
 
@@ -50,10 +50,8 @@ pub(crate) struct Core {
     /// Segments that this rank alone could not read. The others are told before the next
     /// checkpoint, which must not lean on them.
     pub(crate) suspects: Vec<SegmentId>,
-    /// What levels beyond the stores of the nodes have seen.
+    /// What levels beyond the stores of the nodes have seen, and what this run has abandoned.
     pub(crate) floor: Floor,
-    /// What this run has abandoned when it went back.
-    pub(crate) abandons: Option<Abandoned>,
     pub(super) reports: Vec<Report>,
 }
 

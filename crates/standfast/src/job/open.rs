@@ -84,29 +84,32 @@ impl Job {
         let config = &loaded.config;
         let silent = if located { agent::flush(config, &*store) } else { None };
         let stores::Opened { stores, lock, inventory } =
-            stores::open(&team, &store, &config.job, || global::header(config))?;
+            stores::open(&team, &store, &config.place.job, || global::header(config))?;
         let header = inventory.header.clone();
         let known = history::agree(&team, &stores, &*store, &header)?;
-        let mut starts = Starts::new(known, config.from);
+        let mut starts = Starts::new(known, config.timing.from);
         let board = Arc::new(Board::default());
         let publisher = Publisher {
             store: Arc::clone(&store),
             job: header.id,
-            hash: config.hash,
-            page_bytes: config.page.0 as u32,
-            keep: config.keep,
+            hash: config.pages.hash,
+            page_bytes: config.pages.bytes.0 as u32,
+            keep: config.place.keep.newest.unwrap_or(0),
             node: location::node(config),
-            every: if config.global.is_empty() { config.keep_every } else { 0 },
+            every: if config.levels.global.is_none() { config.keep_every() } else { 0 },
         };
         let ring = ring::protection(&team, config, &stores)?;
         team.agree(Step("open: ring"), check_ring(&loaded, &ring))?;
-        let multiplier = ring::Multiplier::new(config.ring_arithmetic);
+        let multiplier = ring::Multiplier::new(config.ring.arithmetic);
         let commit = CommitSettings {
             rank: team.rank(),
             publisher,
             board: Arc::clone(&board),
             stores: stores.clone(),
-            limit: Limit { bytes: config.local_bytes.0, waits: config.when_full == WhenFull::Wait },
+            limit: Limit {
+                bytes: config.place.keep.bytes.map_or(0, |bytes| bytes.0),
+                waits: config.node.when_full == WhenFull::Wait,
+            },
             ring,
             multiplier: multiplier.clone(),
         };
@@ -138,15 +141,14 @@ impl Job {
             team,
             suspects: Vec::new(),
             floor,
-            abandons: None,
             reports: Vec::new(),
         };
         let core = Arc::new(Mutex::new(core));
         let pace = Mutex::new(Pace::new(config));
         let opened = Instant::now();
-        let run = Some(config.ask.as_str()).filter(|path| !path.is_empty());
+        let run = Some(config.node.run_request.as_str()).filter(|path| !path.is_empty());
         let run = run.and_then(RequestWatch::open);
-        let asked = Asked { signal: config.signal.map(Requests::by), run };
+        let asked = Asked { signal: config.timing.signal.map(Requests::by), run };
         let starts = Mutex::new(starts);
         Ok(Self {
             board,

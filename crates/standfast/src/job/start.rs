@@ -16,9 +16,7 @@ use std::sync::{MutexGuard, PoisonError};
 
 use standfast_checkpoint::history::write;
 use standfast_comm::{Collective, Step};
-use standfast_format::{
-    Abandoned, DECLARED_BYTES_MAX, Declared, Digest, History, Kind, Start, Version, name,
-};
+use standfast_format::{DECLARED_BYTES_MAX, Declared, Digest, History, Kind, Start, Version, name};
 use standfast_restart::Candidate;
 
 use super::Job;
@@ -179,7 +177,7 @@ impl Job {
         let inventory = core.inventory()?;
         let sequence = inventory.checkpoint(version)?.sequence;
         let last = inventory.checkpoints.iter().map(|one| one.sequence).max().unwrap_or(sequence);
-        core.abandons = (sequence < last).then(|| Abandoned { first: sequence + 1, last });
+        core.floor.go_back(sequence, last);
         self.go_on(&core, sequence)?;
         Ok(())
     }

@@ -107,7 +107,7 @@ impl Core {
         let inventory = self.inventory()?;
         let version = version.unwrap_or_else(|| self.floor.next(inventory.version_max()));
         let newest = inventory.checkpoints.first().map_or(0, |manifest| manifest.sequence);
-        let abandons = self.abandons;
+        let abandons = self.floor.abandons;
         let left = abandons.map_or(0, |left| left.last);
         let sequence = newest.max(self.floor.sequence).max(left).saturating_add(1);
         if version.0 == 0 {

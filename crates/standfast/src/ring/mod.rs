@@ -31,7 +31,7 @@ use standfast_ring::topology::{Piece, TOPOLOGY_BYTES_MAX, discover};
 use standfast_ring::{Holding, Means, Recovery, Shape, Stamp, encode_with, recover_with};
 use standfast_store::Store;
 
-use crate::config::{self, Config};
+use crate::config::{Choice, Config};
 use crate::error::{Error, Phase, Result};
 use crate::location;
 use crate::stores::Stores;
@@ -56,7 +56,7 @@ pub(crate) enum Protection {
 
 /// Groups the nodes of a job, where that is wanted and possible.
 pub(crate) fn protection(team: &Collective, config: &Config, stores: &Stores) -> Phase<Protection> {
-    if config.ring == config::Ring::Off {
+    if !config.levels.has_ring() {
         return Ok(Protection::Off);
     }
     if stores.are_one() {
@@ -66,11 +66,11 @@ pub(crate) fn protection(team: &Collective, config: &Config, stores: &Stores) ->
     }
     let topology = || {
         let nodes = discover(team.raw(), &location::node(config))?;
-        let members = match config.ring_group {
-            0 => standfast_model::ring::usual_group(nodes.names.len() as u64) as usize,
-            members => members,
+        let members = match config.ring.group {
+            Choice::Auto => standfast_model::ring::usual_group(nodes.names.len() as u64) as usize,
+            Choice::Set(members) => members,
         };
-        let shape = match config.ring_shards {
+        let shape = match config.ring.shards {
             0 => Shape::full(members),
             shards => Shape::new(members, shards.min(members)),
         };

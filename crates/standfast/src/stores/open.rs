@@ -111,7 +111,7 @@ fn gather(
 fn take_over(store: &dyn Store) -> Result<Claimed> {
     let lock = store.lock(Lock::Writer)?;
     let lost = match check_manifests_strictly(store) {
-        Err(error @ Unreadable::NoManifests { .. }) => Some(error),
+        Err(error @ Unreadable::NoManifests(_)) => Some(error),
         checked => checked.map(|()| None)?,
     };
     Ok(Claimed { lock, header: Header::read(store)?, lost })

@@ -31,7 +31,7 @@ fn drain(world: &World, dir: &Path) -> Vec<u64> {
         let (stop, progress) = (AtomicBool::new(false), Progress::default());
         let flow = Flow::new(&**local, &stop, &progress);
         let codec = "zstd:3".parse().unwrap();
-        let encoding = Encoding { codec, filter: standfast_reduce::FilterChoice::Auto, threads: 2 };
+        let encoding = Encoding { codec, threads: 2 };
         let drain = Drain::open(&**local, &global, encoding).unwrap();
         let until = Until { policy: Policy::Newest, follow: false, tries: 0 };
         let mut tell = |event: Event<'_>| match event {

@@ -16,7 +16,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let store = standfast_store::open(&args.place, &Options::default())?;
     let inventory = match Inventory::read(&*store) {
         Ok(inventory) => inventory,
-        Err(Unreadable::NoStore { .. }) => {
+        Err(Unreadable::NoStore(_)) => {
             println!("0");
             return Ok(());
         }

@@ -88,7 +88,7 @@ fn live(args: &Args) -> anyhow::Result<()> {
     let memory = job.alloc::<u64>("memory", WORDS)?;
     let first = come_back(args, &comm, &job, &memory)?;
     say(format_args!("begins {first}"));
-    let ring = job.config().config.ring != standfast::config::Ring::Off;
+    let ring = job.config().config.levels.has_ring();
     for step in first + 1.. {
         slow_down(args, &comm);
         fill(args, &memory, step);

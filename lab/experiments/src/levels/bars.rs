@@ -11,7 +11,6 @@ use standfast_drain::{Drain, Encoding, Flow, Priority, Progress};
 use standfast_measure::{Bar, Better};
 
 use crate::bars::Sheet;
-use standfast_reduce::FilterChoice;
 use standfast_restart::{Inventory, MemorySink, Rebuild, read_image};
 use standfast_store::{Options, Store};
 
@@ -105,7 +104,7 @@ fn rates(dir: &Path, codec: &str) -> anyhow::Result<Rates> {
     let local = open("local")?;
     let far: Arc<dyn Store> = Arc::new(Slow::new(open("global")?, LINK_BPS));
     let threads = std::thread::available_parallelism()?.get();
-    let encoding = Encoding { codec: codec.parse()?, filter: FilterChoice::Auto, threads };
+    let encoding = Encoding { codec: codec.parse()?, threads };
     let (stop, progress) = (AtomicBool::new(false), Progress::default());
     let flow = Flow::new(&*local, &stop, &progress);
     let drain = Drain::open(&*local, &*far, encoding)?;

@@ -235,7 +235,7 @@ pub(crate) fn verify(args: &VerifyArgs) -> anyhow::Result<()> {
     let store = args.target.open()?;
     let inventory = match Inventory::read(&*store) {
         Ok(inventory) => inventory,
-        Err(standfast_restart::Unreadable::NoStore { .. }) => {
+        Err(standfast_restart::Unreadable::NoStore(_)) => {
             Told::Verified { newest: 0, broken: 0 }.tell();
             return Ok(());
         }

@@ -17,7 +17,6 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use standfast::{Job, Level, Version};
 use standfast_drain::{Drain, Encoding, Flow, Progress};
-use standfast_reduce::FilterChoice;
 use standfast_restart::Inventory;
 use standfast_store::{Options, Store};
 
@@ -98,7 +97,7 @@ pub(crate) fn stretches(dir: &Path, mib: usize, link_bps: f64) -> anyhow::Result
     };
     let local = open("local")?;
     let far: Arc<dyn Store> = Arc::new(Slow::new(open("global")?, link_bps));
-    let encoding = Encoding { codec: "none".parse()?, filter: FilterChoice::Auto, threads: 1 };
+    let encoding = Encoding { codec: "none".parse()?, threads: 1 };
     let (stop, progress) = (AtomicBool::new(false), Progress::default());
     std::thread::scope(|scope| {
         let drain = scope.spawn(|| -> anyhow::Result<()> {

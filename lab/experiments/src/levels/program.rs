@@ -14,7 +14,6 @@ use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use standfast::{Job, Level, Version};
 use standfast_drain::{Drain, Encoding, Flow, Priority, Progress, Retention};
-use standfast_reduce::FilterChoice;
 use standfast_restart::Inventory;
 use standfast_store::{Options, Store};
 
@@ -85,7 +84,7 @@ impl Target {
 
     /// How blocks are compressed on the way.
     pub(crate) fn encoding(&self, threads: usize) -> anyhow::Result<Encoding> {
-        Ok(Encoding { codec: self.codec.parse()?, filter: FilterChoice::Auto, threads })
+        Ok(Encoding { codec: self.codec.parse()?, threads })
     }
 }
 

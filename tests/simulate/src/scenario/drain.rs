@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use standfast_drain::policy::Policy;
 use standfast_drain::{Drain, Encoding, Event, Flow, Progress, Retention, Until};
-use standfast_reduce::{CodecSpec, FilterChoice};
+use standfast_reduce::CodecSpec;
 
 use super::job::{Program, Task, loaded};
 use crate::Planted;
@@ -166,7 +166,7 @@ impl Draining {
     fn once(&self) -> standfast_drain::Result<()> {
         let (local, global) = (self.local.store(&self.life), self.global.store(&self.life));
         let codec = CodecSpec::NONE.into();
-        let encoding = Encoding { codec, filter: FilterChoice::Auto, threads: 0 };
+        let encoding = Encoding { codec, threads: 0 };
         let drain = Drain::open(&*local, &*global, encoding)?.keeping(self.retention);
         carry(&drain, &*local, self.policy, &mut |event| {
             if let Event::Arrived(carried, _) = event

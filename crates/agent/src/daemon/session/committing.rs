@@ -38,7 +38,7 @@ impl<'a> Committing<'a> {
     }
 
     fn log(&self, settled: &Settled) {
-        let (store, version) = (&self.session.begin.store, self.order.version.0);
+        let (store, version) = (&self.session.begin.store.path, self.order.version.0);
         let ms = self.started.elapsed().as_millis() as u64;
         let (event, why) = match &settled.outcome {
             Ok(()) if settled.pledged.is_some() => ("pledged", None),

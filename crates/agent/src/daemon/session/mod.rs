@@ -143,7 +143,7 @@ impl Session {
             return Ok(());
         }
         state.blocks += 1;
-        let raw_bytes = u64::from(block.pages) * u64::from(self.begin.page_bytes);
+        let raw_bytes = u64::from(block.pages) * u64::from(self.begin.packing.page_bytes);
         state.block_bytes = state.block_bytes.saturating_add(raw_bytes);
         let attempt = self.attempt(&mut state, block.order)?;
         let Block { stream, number, pages, elem, hashes, .. } = block;
@@ -172,7 +172,7 @@ impl Session {
         }
         let attempt = self.attempt(&mut state, part.order)?;
         if attempt.parts.insert(rank, (part, Stopwatch::start())).is_some() {
-            return Err(Error::Protocol { why: "a rank hands its part over twice" });
+            return Err(Error::Protocol("a rank hands its part over twice"));
         }
         if attempt.parts.len() < self.begin.ranks.len() {
             self.give_up_if_short(state);
@@ -212,7 +212,7 @@ impl Session {
         state.links.remove(&rank);
         state.gone.insert(rank);
         let event = if willingly { "leave" } else { "rank lost" };
-        self.log.event(event, json!({ "store": self.begin.store, "rank": rank }));
+        self.log.event(event, json!({ "store": self.begin.store.path, "rank": rank }));
         state.broken |= !willingly;
         // What this rank has handed over stays; but the attempt may wait for what never comes.
         self.give_up_if_short(state);
@@ -244,7 +244,7 @@ impl Session {
             state.failed += 1;
             self.log.event(
                 "given up",
-                json!({ "store": self.begin.store, "version": attempt.order.version.0 }),
+                json!({ "store": self.begin.store.path, "version": attempt.order.version.0 }),
             );
         }
         // Those that have handed it over wait for news; the others pass them over.
@@ -253,7 +253,7 @@ impl Session {
 
     fn attempt<'a>(&self, state: &'a mut State, order: Order) -> Result<&'a mut Attempt> {
         if state.committing.is_some() {
-            return Err(Error::Protocol { why: "a checkpoint begins before the last has settled" });
+            return Err(Error::Protocol("a checkpoint begins before the last has settled"));
         }
         if state.attempt.is_none() {
             check_order(state, order)?;
@@ -261,10 +261,10 @@ impl Session {
         let goes_at_once = state.overflowed;
         let current = state.attempt.get_or_insert_with(|| {
             let of = SegmentSettings {
-                job: self.begin.job,
+                job: self.begin.store.job,
                 rank: Rank(self.begin.ranks[0]),
-                hash: self.begin.hash,
-                page_bytes: self.begin.page_bytes,
+                hash: self.begin.packing.hash,
+                page_bytes: self.begin.packing.page_bytes,
                 created_ns: order.taken_ns,
             };
             let segments = self.core.begin(of, self.begin.ranks.len());
@@ -273,7 +273,7 @@ impl Session {
         });
         match current.order.attempt == order.attempt && current.order.version == order.version {
             true => Ok(current),
-            false => Err(Error::Protocol { why: "two checkpoints at once" }),
+            false => Err(Error::Protocol("two checkpoints at once")),
         }
     }
 
@@ -337,7 +337,7 @@ impl Session {
         let state = self.state();
         let order = state.committing.or(state.attempt.as_ref().map(|attempt| attempt.order));
         SessionStatus {
-            store: self.begin.store.clone(),
+            store: self.begin.store.path.clone(),
             ranks: self.begin.ranks.len() as u32,
             connected: state.links.len() as u32,
             pool_bytes: u64::from(self.pool.units()) * u64::from(self.pool.unit_bytes()),
@@ -365,11 +365,11 @@ fn check_order(state: &State, order: Order) -> Result<()> {
     let mut known = state.inventory.iter().flat_map(|inventory| &inventory.checkpoints);
     let is_known = known.any(|manifest| manifest.attempt == order.attempt);
     if is_known || state.ended(order.attempt).is_some() {
-        return Err(Error::Protocol { why: "an attempt that has ended" });
+        return Err(Error::Protocol("an attempt that has ended"));
     }
     match order.version.0 > 0 && order.sequence <= SEQUENCE_MAX {
         true => Ok(()),
-        false => Err(Error::Protocol { why: "a checkpoint out of bounds" }),
+        false => Err(Error::Protocol("a checkpoint out of bounds")),
     }
 }
 

@@ -7,9 +7,9 @@ use std::sync::{Arc, Condvar, Mutex};
 
 use serde_json::json;
 use standfast_checkpoint::Publisher;
-use standfast_format::{BLOCK_BYTES_MAX, FilterKind, Kind, check_page_bytes};
+use standfast_format::{BLOCK_BYTES_MAX, Kind, check_page_bytes};
 use standfast_gpu::gpu_queue::GpuQueue;
-use standfast_reduce::{FilterChoice, Offload, PageHasher};
+use standfast_reduce::{Offload, PageHasher};
 use standfast_restart::Inventory;
 use standfast_store::{DirStore, Io, Options, Store};
 use standfast_write::{PackSettings, Pipeline, SegmentCore};
@@ -18,7 +18,7 @@ use super::{Session, State, refused};
 use crate::daemon::log::Log;
 use crate::daemon::pool::Pool;
 use crate::error::{Error, Result};
-use crate::message::Begin;
+use crate::message::{Begin, Packing, StoreUse};
 
 /// Most ranks of a job.
 const RANKS_MAX: u32 = 1 << 20;
@@ -30,7 +30,7 @@ const POOL_BYTES_MAX: u64 = 1 << 40;
 impl Session {
     /// Opens the job's store for its ranks.
     pub(in crate::daemon) fn open(begin: Begin, lock: OwnedFd, log: &Log) -> Result<Arc<Self>> {
-        let store = open_store(&begin)?;
+        let store = open_store(&begin.store)?;
         // Nothing is believed of a client that does not hold the store's lock.
         let lock = store.adopt_writer_lock(lock).map_err(|error| refused(error.kind(), &error))?;
         Self::open_on(begin, store, lock, log)
@@ -45,21 +45,21 @@ impl Session {
     ) -> Result<Arc<Self>> {
         let settings = pack_settings(&begin)?;
         let inventory = Inventory::read(&*store).map_err(|error| refused(error.kind(), &error))?;
-        if inventory.header.id != begin.job {
+        if inventory.header.id != begin.store.job {
             return Err(refused(Kind::Invalid, &"the store is another one here than at the rank"));
         }
-        let hasher = PageHasher::new(begin.hash, &inventory.header.key);
+        let hasher = PageHasher::new(begin.packing.hash, &inventory.header.key);
         let of_lock = rustix::fs::fstat(&lock).map_err(Error::os("look at the lock"))?;
         let units = (settings.pool_bytes / settings.block_bytes).max(2);
         let pool = Pool::new(units, settings.block_bytes)?;
         let publisher = Publisher {
             store: Arc::clone(&store),
-            job: begin.job,
-            hash: begin.hash,
-            page_bytes: begin.page_bytes,
+            job: begin.store.job,
+            hash: begin.packing.hash,
+            page_bytes: begin.packing.page_bytes,
             keep: begin.keep,
             node: begin.node.clone(),
-            every: if begin.global.is_empty() { begin.keep_every } else { 0 },
+            every: if begin.global.is_none() { begin.keep_every } else { 0 },
         };
         let state = State {
             links: BTreeMap::new(),
@@ -78,11 +78,11 @@ impl Session {
         log.event(
             "begin",
             json!({
-                "store": begin.store, "ranks": begin.ranks.len(), "of": begin.job_ranks,
-                "pool": begin.pool_bytes,
+                "store": begin.store.path, "ranks": begin.ranks.len(), "of": begin.job_ranks,
+                "pool": begin.packing.pool_bytes,
             }),
         );
-        let gpu = begin.gpu;
+        let gpu = begin.packing.gpu;
         Ok(Arc::new(Self {
             begin,
             publisher,
@@ -100,11 +100,12 @@ impl Session {
 /// Checks what a job asks for: the numbers come from another process.
 fn pack_settings(begin: &Begin) -> Result<PackSettings> {
     let invalid = |why: &str| refused(Kind::Invalid, &why);
-    check_page_bytes("session", begin.page_bytes).map_err(|error| invalid(&error.to_string()))?;
-    let block_ok = (begin.block_bytes as usize) <= BLOCK_BYTES_MAX
-        && begin.block_bytes > 0
-        && begin.block_bytes.is_multiple_of(begin.page_bytes);
-    if !block_ok || begin.pool_bytes > POOL_BYTES_MAX {
+    let Packing { page_bytes, block_bytes, pool_bytes, .. } = begin.packing;
+    check_page_bytes("session", page_bytes).map_err(|error| invalid(&error.to_string()))?;
+    let block_ok = (block_bytes as usize) <= BLOCK_BYTES_MAX
+        && block_bytes > 0
+        && block_bytes.is_multiple_of(page_bytes);
+    if !block_ok || pool_bytes > POOL_BYTES_MAX {
         return Err(invalid("its block or pool is out of bounds"));
     }
     let ascending = begin.ranks.windows(2).all(|pair| pair[0] < pair[1]);
@@ -112,19 +113,15 @@ fn pack_settings(begin: &Begin) -> Result<PackSettings> {
     if !ascending || !last || begin.job_ranks > RANKS_MAX {
         return Err(invalid("its ranks are out of bounds or out of order"));
     }
-    let codec = begin.codec.parse().map_err(|error| refused(Kind::Invalid, &error))?;
-    let filter = match begin.filter.as_str() {
-        "auto" => FilterChoice::Auto,
-        name => FilterChoice::Fixed(FilterKind::from_name(name).ok_or_else(|| invalid("filter"))?),
-    };
+    let Packing { threads, codec, filter, .. } = &begin.packing;
     Ok(PackSettings {
-        pool_bytes: begin.pool_bytes as usize,
-        block_bytes: begin.block_bytes as usize,
-        page_bytes: begin.page_bytes as usize,
+        pool_bytes: pool_bytes as usize,
+        block_bytes: block_bytes as usize,
+        page_bytes: page_bytes as usize,
         pipeline: Pipeline::Pipelined,
-        threads: begin.threads.clamp(1, 64) as usize,
-        codec,
-        filter,
+        threads: (*threads).clamp(1, 64) as usize,
+        codec: codec.parse().map_err(|error| refused(Kind::Invalid, &error))?,
+        filter: filter.parse().map_err(|error| refused(Kind::Invalid, &error))?,
     })
 }
 
@@ -155,18 +152,18 @@ fn start_core(
 }
 
 /// Opens the store of a job, which is there: its lock is held.
-fn open_store(begin: &Begin) -> Result<Arc<DirStore>> {
-    if !begin.store.starts_with('/') || !Path::new(&begin.store).is_dir() {
+fn open_store(store: &StoreUse) -> Result<Arc<DirStore>> {
+    if !store.path.starts_with('/') || !Path::new(&store.path).is_dir() {
         return Err(refused(Kind::Unsupported, &"only stores in directories are written here"));
     }
-    let io = match begin.io.as_str() {
+    let io = match store.io.as_str() {
         "auto" => Io::Auto,
         "direct" => Io::Direct,
         "buffered" => Io::Buffered,
         _ => return Err(refused(Kind::Invalid, &"io is none of auto, direct, buffered")),
     };
-    let io_threads = begin.io_threads.clamp(1, 64) as usize;
-    let options = Options { io, io_threads, trust: begin.trust.clone(), ..Options::default() };
-    let opened = DirStore::open(&begin.store, &options);
+    let io_threads = store.io_threads.clamp(1, 64) as usize;
+    let options = Options { io, io_threads, trust: store.trust.clone(), ..Options::default() };
+    let opened = DirStore::open(&store.path, &options);
     opened.map(Arc::new).map_err(|error| refused(error.kind(), &error))
 }

@@ -23,13 +23,11 @@ pub(super) fn tell(config: &Config, running: f64, output: &Output) -> Result<()>
     let all = total(&inventory.checkpoints);
     let page = u64::from(page_bytes);
     let stored = all.segment_bytes + all.image_bytes;
-    output.record(
-        "totals",
-        json!({
-            "checkpoints": inventory.checkpoints.len(), "stats": all, "page_bytes": page_bytes,
-            "stored_bytes": stored, "running_seconds": running,
-        }),
-    )?;
+    let fields = json!({
+        "checkpoints": inventory.checkpoints.len(), "stats": all, "page_bytes": page_bytes,
+        "stored_bytes": stored, "running_seconds": running,
+    });
+    output.record("totals", fields)?;
     let title = format!("all {} checkpoints", inventory.checkpoints.len());
     output.line(format_args!("\n{}", output.paint(TITLE, title)))?;
     let line = |word: &str, value: String, rest: String| {

@@ -16,13 +16,11 @@ pub(super) fn compare(undisturbed: &Path, restarted: &Path, output: &Output) -> 
     let (a, b) = (read(undisturbed)?, read(restarted)?);
     let (digest_a, digest_b) = (Digest::of(&a).to_string(), Digest::of(&b).to_string());
     let identical = a == b && !a.is_empty();
-    output.record(
-        "compared",
-        json!({
-            "identical": identical, "bytes": b.len(), "digest": digest_b,
-            "digest_undisturbed": digest_a,
-        }),
-    )?;
+    let fields = json!({
+        "identical": identical, "bytes": b.len(), "digest": digest_b,
+        "digest_undisturbed": digest_a,
+    });
+    output.record("compared", fields)?;
     output.line(format_args!("   undisturbed  blake3 {digest_a}"))?;
     output.line(format_args!("   restarted    blake3 {digest_b}"))?;
     if identical {

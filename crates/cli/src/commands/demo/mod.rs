@@ -58,16 +58,16 @@ fn config(global: &Global, scratch: &Path) -> Result<Config> {
     let loaded = standfast_admin::load(&global.place())?;
     let mut config = loaded.config.clone();
     if *loaded.origin("job") == Origin::Default {
-        config.job = "demo".into();
+        config.place.job = "demo".into();
     }
     if global.store.is_none() {
-        config.store = scratch.join("store").to_string_lossy().into_owned();
+        config.place.store = scratch.join("store").to_string_lossy().into_owned();
         return Ok(config);
     }
-    if !standfast_admin::forgets_the_dead(&config.store) {
+    if !standfast_admin::forgets_the_dead(&config.place.store) {
         return Err(Failure::new(
             Kind::Unsupported,
-            format!("{} would stay locked by the solver that is killed", config.store),
+            format!("{} would stay locked by the solver that is killed", config.place.store),
         )
         .advise("show it in a directory; an object store's lock.writer is removed by hand"));
     }
@@ -75,7 +75,10 @@ fn config(global: &Global, scratch: &Path) -> Result<Config> {
         Ok(inventory) if !inventory.checkpoints.is_empty() || !inventory.damaged.is_empty() => {
             Err(Failure::new(
                 Kind::Invalid,
-                format!("job {:?} in {} has checkpoints already", config.job, config.store),
+                format!(
+                    "job {:?} in {} has checkpoints already",
+                    config.place.job, config.place.store
+                ),
             )
             .advise("choose another --job or --store for the demonstration"))
         }
@@ -146,7 +149,7 @@ impl Demo<'_> {
         let killed = self.killed(&first, &restarted)?;
 
         act(3, "the program is started again and asks for its state", self.output)?;
-        let store = (self.config.store.as_str(), self.config.job.as_str());
+        let store = (self.config.place.store.as_str(), self.config.place.job.as_str());
         let last = self.to_the_end(Some(store), &restarted, Some(killed.step))?;
         self.told_run("restarted", &last)?;
 
@@ -159,13 +162,11 @@ impl Demo<'_> {
     fn title(&self) -> Result<()> {
         let (size, work) = (u64::from(self.work.size), &self.work);
         let bytes = 2 * size * size * 8 + 8;
-        self.output.record(
-            "demo",
-            json!({
-                "size": size, "steps": work.steps, "every": work.every,
-                "protected_bytes": bytes, "store": self.config.store,
-            }),
-        )?;
+        let fields = json!({
+            "size": size, "steps": work.steps, "every": work.every,
+            "protected_bytes": bytes, "store": self.config.place.store,
+        });
+        self.output.record("demo", fields)?;
         let title = "A heat solver is killed in mid-run, and ends with the same answer";
         self.output.line(self.output.paint(TITLE, title))?;
         self.output.line(self.output.paint(
@@ -206,7 +207,7 @@ impl Demo<'_> {
     /// Lets a solver run until some instant after its second checkpoint, and kills it.
     fn killed(&self, first: &Run, answer: &Path) -> Result<Run> {
         let bar = bar::steps(self.output, self.work.steps, "running");
-        let store = (self.config.store.as_str(), self.config.job.as_str());
+        let store = (self.config.place.store.as_str(), self.config.place.job.as_str());
         let started = Instant::now();
         let mut child = Child::start(&self.work, Some(store), answer)?;
         let (mut run, mut end) = (Run::default(), None);
@@ -278,12 +279,10 @@ impl Demo<'_> {
 
     fn told_restart(&self, version: u64, step: u64, died: u64, passed_over: usize) -> Result<()> {
         let lost = died.saturating_sub(step);
-        self.output.record(
-            "restarted",
-            json!({
-                "version": version, "step": step, "steps_lost": lost, "passed_over": passed_over,
-            }),
-        )?;
+        let fields = json!({
+            "version": version, "step": step, "steps_lost": lost, "passed_over": passed_over,
+        });
+        self.output.record("restarted", fields)?;
         self.output.line(format_args!(
             "   {} from checkpoint {version}, step {step}: {lost} steps are computed again",
             self.output.paint(GOOD, "goes on"),
@@ -292,14 +291,12 @@ impl Demo<'_> {
 
     fn told_checkpoint(&self, version: u64, step: u64, stats: &Stats) -> Result<()> {
         let stored = stats.segment_bytes.saturating_add(stats.image_bytes);
-        self.output.record(
-            "checkpoint",
-            json!({
-                "version": version, "step": step, "stored_bytes": stored,
-                "captured_bytes": stats.captured_bytes, "blocked_ns": stats.blocked_ns,
-                "total_ns": stats.total_ns,
-            }),
-        )?;
+        let fields = json!({
+            "version": version, "step": step, "stored_bytes": stored,
+            "captured_bytes": stats.captured_bytes, "blocked_ns": stats.blocked_ns,
+            "total_ns": stats.total_ns,
+        });
+        self.output.record("checkpoint", fields)?;
         self.output.line(format_args!(
             "   checkpoint {version:>2}  step {step:>5}   {:>10} captured {:>10} stored   \
              blocked {:>8}, durable after {:>8}",

@@ -63,7 +63,7 @@ impl Way for Criu<'_> {
     fn start(&mut self, from: RestartFrom) -> Result<(pid_t, Option<Version>)> {
         let dir = scratch()?;
         let mut loaded = self.loaded.clone();
-        loaded.config.from = from;
+        loaded.config.timing.from = from;
         let version = match images::restore(&loaded, &self.args.command, dir.path())? {
             Ok(version) => version,
             Err(anew) => {

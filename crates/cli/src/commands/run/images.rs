@@ -22,8 +22,9 @@ const PREFIX: &str = "criu/";
 /// Opens the job for a checkpoint or a restart: its memory is that of files, and nobody writes to it.
 fn open(loaded: &Loaded) -> Result<Job> {
     let mut loaded = loaded.clone();
-    (loaded.config.track, loaded.config.capture) = (Track::Hash, Choice::Set(Capture::Stop));
-    loaded.config.signal = None;
+    loaded.config.pages.track = Track::Hash;
+    loaded.config.pages.capture = Choice::Set(Capture::Stop);
+    loaded.config.timing.signal = None;
     Ok(Job::open_loaded(loaded)?)
 }
 

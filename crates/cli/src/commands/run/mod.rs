@@ -78,8 +78,8 @@ pub(crate) fn run(global: &Global, args: &RunArgs, output: &Output) -> Result<Ex
             "run --preload has its own capture: remove capture",
         ));
     }
-    let mut from = args.restart.unwrap_or(loaded.config.from);
-    let signal = args.signal.or(loaded.config.signal).unwrap_or(Signal::USR1);
+    let mut from = args.restart.unwrap_or(loaded.config.timing.from);
+    let signal = args.signal.or(loaded.config.timing.signal).unwrap_or(Signal::USR1);
     let mut way: Box<dyn Way> = match (args.preload, args.criu) {
         (true, _) => Box::new(preload::Preload::new(args, loaded, signal, output)?),
         (_, true) => Box::new(criu::Criu::new(args, loaded, output)?),

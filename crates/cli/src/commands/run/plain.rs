@@ -61,7 +61,7 @@ impl Way for Plain<'_> {
         self.ask.reset(from).map_err(failed)?;
         let mut command = command(self.args);
         let config = &self.loaded.config;
-        command.env("STANDFAST_STORE", &config.store).env("STANDFAST_JOB", &config.job);
+        command.env("STANDFAST_STORE", &config.place.store).env("STANDFAST_JOB", &config.place.job);
         command.env("STANDFAST_SIGNAL", self.signal.to_string());
         command.env("STANDFAST_LAB_RUN_REQUEST", &self.path);
         if let Some(every) = self.args.every {
@@ -100,8 +100,11 @@ impl Way for Plain<'_> {
     fn is_durable(&mut self) -> bool {
         let config = &self.loaded.config;
         match self.signalled_ns {
-            Some(instant_ns) => durable::has_since(config, instant_ns),
-            None => self.ask.answer().is_some_and(|version| durable::has(config, version)),
+            Some(instant_ns) => durable::has(config, |one| one.taken_ns >= instant_ns),
+            None => {
+                let answer = self.ask.answer();
+                answer.is_some_and(|version| durable::has(config, |one| one.version.0 == version))
+            }
         }
     }
 }

@@ -40,7 +40,7 @@ impl Way for Preload<'_> {
     fn start(&mut self, from: RestartFrom) -> Result<(pid_t, Option<Version>)> {
         near::bring(&self.launch.loaded.config, from, self.output)?;
         let mut loaded = self.launch.loaded.clone();
-        loaded.config.from = from;
+        loaded.config.timing.from = from;
         let prepared = match resume::prepare(&loaded, &self.args.command) {
             Err(standfast_launch::Error::Job(error)) if error.is_anew() => {
                 told_anew(self.output, &error);
@@ -67,7 +67,7 @@ impl Way for Preload<'_> {
     }
 
     fn is_durable(&mut self) -> bool {
-        durable::has_since(&self.launch.loaded.config, self.asked_ns)
+        durable::has(&self.launch.loaded.config, |one| one.taken_ns >= self.asked_ns)
     }
 
     fn ended(&mut self, well: bool) -> Result<()> {

@@ -30,7 +30,7 @@ pub(crate) fn run(global: &Global, args: &VerifyArgs, output: &Output) -> Result
     let wanted = verify::wanted(&inventory, &args.versions)?;
     let started = Instant::now();
     let (bar, progress) = (bar::bytes(output, 0, "verifying"), Progress::default());
-    let checked = bar::follow_total(&bar, &progress.done, Some(&progress.total), || {
+    let checked = bar::follow(&bar, &progress.done, Some(&progress.total), || {
         verify::verify(&job, &inventory, &wanted, args.quick, &progress)
     });
     bar.finish_and_clear();
@@ -55,13 +55,11 @@ pub(crate) fn run(global: &Global, args: &VerifyArgs, output: &Output) -> Result
 
 fn tell(finding: &Finding, output: &Output) -> Result<()> {
     let versions: Vec<u64> = finding.checkpoints.iter().map(|version| version.0).collect();
-    output.record(
-        "damage",
-        json!({
-            "object": finding.object, "kind": finding.kind.name(), "what": finding.what,
-            "count": finding.count, "checkpoints": versions,
-        }),
-    )?;
+    let fields = json!({
+        "object": finding.object, "kind": finding.kind.name(), "what": finding.what,
+        "count": finding.count, "checkpoints": versions,
+    });
+    output.record("damage", fields)?;
     let more = match finding.count {
         1 => String::new(),
         count => format!(" (and {} more places)", count - 1),
@@ -136,14 +134,12 @@ fn verdict(
 ) -> Result<ExitCode> {
     let ok = checked.findings.is_empty();
     let seconds = started.elapsed().as_secs_f64();
-    output.record(
-        "verdict",
-        json!({
-            "ok": ok, "quick": args.quick, "checkpoints": checked.checkpoints,
-            "intact": checked.intact, "damaged": checked.damaged, "segments": checked.segments,
-            "bytes": checked.bytes, "seconds": seconds,
-        }),
-    )?;
+    let fields = json!({
+        "ok": ok, "quick": args.quick, "checkpoints": checked.checkpoints,
+        "intact": checked.intact, "damaged": checked.damaged, "segments": checked.segments,
+        "bytes": checked.bytes, "seconds": seconds,
+    });
+    output.record("verdict", fields)?;
     let read = match args.quick {
         true => "data not read".to_owned(),
         false => {

@@ -43,16 +43,14 @@ fn tell(outlook: &Outlook, job: &OpenJob, manifest: &Manifest, output: &Output) 
         Outlook::Local { .. } => (0, 0),
         Outlook::Ring { plan, .. } => (plan.groups.len(), plan.lost.len()),
     };
-    output.record(
-        "plan",
-        json!({
-            "version": manifest.version, "level": level, "stores": job.parts.len(),
-            "recovery": outlook.word(), "groups": groups, "groups_lost": lost,
-        }),
-    )?;
+    let fields = json!({
+        "version": manifest.version, "level": level, "stores": job.parts.len(),
+        "recovery": outlook.word(), "groups": groups, "groups_lost": lost,
+    });
+    output.record("plan", fields)?;
     let title = format!("checkpoint {} of job {}", manifest.version, job.name);
     let looked = format!("level {level}, {} looked at", stores(job.parts.len()));
-    output.line(format_args!("{}  {}", output.paint(TITLE, title), output.paint(FAINT, looked)))?;
+    output.line(output.heading(title, looked))?;
     match outlook {
         Outlook::Local { missing } => local(missing, output),
         Outlook::Ring { topology, survey, plan } => ring_plan(topology, survey, plan, output),
@@ -113,13 +111,11 @@ fn ring_plan(topology: &Topology, survey: &Survey, plan: &Plan, output: &Output)
 fn tell_loss(topology: &Topology, loss: &GroupLoss, output: &Output) -> Result<()> {
     let lost = loss.ranks(topology);
     let wanted = loss.members.len().saturating_sub(loss.shards);
-    output.record(
-        "lost",
-        json!({
-            "sector": loss.group.sector, "level": loss.group.level, "ranks": lost,
-            "shards": loss.shards, "wanted": wanted,
-        }),
-    )?;
+    let fields = json!({
+        "sector": loss.group.sector, "level": loss.group.level, "ranks": lost,
+        "shards": loss.shards, "wanted": wanted,
+    });
+    output.record("lost", fields)?;
     output.line(format_args!(
         "{}  {}: the files of {} are lost, {} of {} shards are left; {wanted} more must come back",
         output.paint(BAD, "lost"),
@@ -135,13 +131,11 @@ fn tell_group(topology: &Topology, group: &GroupPlan, output: &Output) -> Result
     let mut sent = 0u64;
     for made in restart_plan::made(topology, group) {
         sent = sent.saturating_add(made.bytes.saturating_mul(made.from.len() as u64));
-        output.record(
-            "make",
-            json!({
-                "sector": group.group.sector, "level": group.group.level, "what": made.what,
-                "rank": made.rank, "node": made.node, "bytes": made.bytes, "from": made.from,
-            }),
-        )?;
+        let fields = json!({
+            "sector": group.group.sector, "level": group.group.level, "what": made.what,
+            "rank": made.rank, "node": made.node, "bytes": made.bytes, "from": made.from,
+        });
+        output.record("make", fields)?;
         output.line(format_args!(
             "{}  {}: {} ({}) on {} {}",
             output.paint(TITLE, "make"),

@@ -16,8 +16,8 @@ fn measured_rates_replace_the_defaults() {
     let mut inputs = Inputs::example();
     let bench = parse(LINES).unwrap();
     let used = bench.apply(&mut inputs);
-    assert_eq!(inputs.capture_bps, 8e9);
-    assert_eq!(inputs.local_write_bps, 9e8);
+    assert_eq!(inputs.rates.capture_bps, 8e9);
+    assert_eq!(inputs.rates.local_write_bps, 9e8);
     assert_eq!(inputs.codecs.len(), 1);
     assert!((inputs.codecs[0].factor - 0.25).abs() < 1e-12);
     assert!((inputs.codecs[0].compress_bps - 2e9).abs() < 1.0);

@@ -7,8 +7,8 @@ fn the_first_checkpoint_does_not_count_as_change() {
     let mut inputs = Inputs::example();
     let used = measured(&[full, later, later], &mut inputs);
     assert_eq!(used, ["bytes_per_node", "changed_share", "capture_bps"]);
-    assert!((inputs.changed_share - 0.1).abs() < 1e-12);
-    assert!((inputs.capture_bps - 1e9).abs() < 1.0);
+    assert!((inputs.job.changed_share - 0.1).abs() < 1e-12);
+    assert!((inputs.rates.capture_bps - 1e9).abs() < 1.0);
     inputs.check().unwrap();
 }
 

@@ -18,7 +18,9 @@ fn the_file_is_toml_and_only_known_keys_count() {
 #[test]
 fn the_ranks_of_a_node_share_its_memory() {
     let alone = plan(&Inputs::example()).unwrap();
-    let shared = plan(&Inputs { ranks_per_node: 4, ..Inputs::example() }).unwrap();
+    let mut inputs = Inputs::example();
+    inputs.job.ranks_per_node = 4;
+    let shared = plan(&inputs).unwrap();
     assert_eq!(shared.rank_pool_mib(), alone.rank_pool_mib().div_ceil(4));
     assert!(toml(&shared, &["memory"]).contains("4 ranks share it"));
 }

@@ -4,22 +4,12 @@
 //! applied to the [`Config`] that the public settings give. Their defaults are what the machine or a
 //! public setting chooses, so nobody needs them to get a job right.
 
-mod agent;
-mod capture;
-mod device;
-mod drain;
-mod pages;
-mod reduce;
-mod ring;
-mod space;
-mod write;
+mod keys;
+mod words;
 
-pub use capture::Track;
-pub use pages::{Mode, Strategy, Threshold};
-pub use ring::RingArithmetic;
-pub use space::WhenFull;
-pub(in crate::config) use write::IOS;
-pub use write::Write;
+pub use keys::LAB_KEYS;
+pub(in crate::config) use words::IOS;
+pub use words::{Mode, RingArithmetic, Strategy, Track, WhenFull, Write};
 
 use super::key::Key;
 use super::resolved::Config;
@@ -29,41 +19,6 @@ pub(in crate::config) const PREFIX: &str = "lab.";
 
 /// A setting for experiments and tests; its name is without the prefix `lab.`.
 pub type LabKey = Key<Config>;
-
-/// All of them, in the order in which they are shown.
-pub const LAB_KEYS: &[LabKey] = &[
-    space::NODE,
-    pages::PAGE,
-    pages::HASH,
-    pages::MODE,
-    pages::STRATEGY,
-    pages::THRESHOLD,
-    capture::TRACK,
-    reduce::PIPELINE,
-    reduce::FILTER,
-    reduce::BLOCK,
-    write::POOL,
-    write::WRITE,
-    write::WAG_THRESHOLD,
-    agent::AGENT_DIR,
-    agent::AGENT_COMMAND,
-    agent::AGENT_IDLE,
-    write::SEGMENT,
-    reduce::THREADS,
-    write::IO,
-    write::IO_THREADS,
-    space::WHEN_FULL,
-    drain::DRAIN_CODEC,
-    drain::DRAIN_NICE,
-    drain::DRAIN_IONICE,
-    drain::DRAIN_CPUS,
-    ring::RING_GROUP,
-    ring::RING_SHARDS,
-    ring::RING_ARITHMETIC,
-    device::DEVICE_STAGING,
-    device::DEVICE_CODEC,
-    space::RUN_REQUEST,
-];
 
 /// The values that experiments and tests have set, over what is chosen otherwise.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,4 +1,5 @@
 use super::*;
+use crate::config::Write;
 
 fn resolved(words: &[(&str, &str)], ranks: usize) -> Result<Config, String> {
     let mut settings = Settings::default();
@@ -12,8 +13,9 @@ fn resolved(words: &[(&str, &str)], ranks: usize) -> Result<Config, String> {
 fn memory_is_for_all_ranks_of_a_node() {
     let parts = |words: &[(&str, &str)], ranks| {
         let config = resolved(words, ranks).unwrap();
-        assert_eq!(config.memory.0, config.pool.0 + config.copies.0);
-        (config.pool.0 >> 20, config.copies.0 >> 20)
+        let memory = config.memory;
+        assert_eq!(memory.rank.0, memory.pool.0 + memory.copies.0);
+        (memory.pool.0 >> 20, memory.copies.0 >> 20)
     };
     assert_eq!(parts(&[("memory", "64MiB"), ("capture", "stop")], 8), (8, 0));
     for capture in ["auto", "cow", "staged"] {
@@ -30,7 +32,7 @@ fn memory_is_a_quarter_of_what_is_free_shared_by_the_ranks_of_the_node() {
     let settings = Settings::default();
     let own = |free_bytes, ranks| {
         let config = resolve(&settings, &Lab::default(), Machine { ranks, free_bytes });
-        config.unwrap().memory.0 >> 20
+        config.unwrap().memory.rank.0 >> 20
     };
     assert_eq!(own(32 << 30, 1), 8 << 10);
     assert_eq!(own(32 << 30, 16), 512);
@@ -74,14 +76,14 @@ fn words_become_choices() {
         1,
     )
     .unwrap();
-    assert_eq!((config.keep, config.local_bytes.0, config.keep_every), (3, 10 << 30, 5));
-    assert_eq!(config.codec, config.drain_codec);
-    assert_eq!(config.pipeline, standfast_write::Pipeline::Gpu);
-    assert_eq!((config.write, config.agent_dir.as_str()), (Write::WagDbi, "/run/x"));
-    assert_eq!(config.mtti.to_string(), "2h");
-    assert_eq!((config.ring, config.ring_shards, config.ring_group), (Ring::Auto, 2, 0));
+    assert_eq!((config.place.keep.newest, config.keep_every()), (Some(3), 5));
+    assert_eq!(config.pack.codec, config.drain.codec);
+    assert_eq!(config.pack.pipeline, standfast_write::Pipeline::Gpu);
+    assert_eq!((config.pack.write, config.agent.dir.as_str()), (Write::WagDbi, "/run/x"));
+    assert!(config.levels.has_ring());
+    assert_eq!((config.ring.shards, config.ring.group), (2, Choice::Auto));
     let config = resolved(&[("global", "/g"), ("global_keep", "every 7")], 1).unwrap();
-    assert_eq!((config.keep_global, config.drain_every), (0, 7));
+    assert_eq!((config.levels.global_keep.newest, config.levels.drain_every()), (None, 7));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Jobs whose state lies on a GPU, measured and put to the test on a real one.
 //!
-//!     cargo run --release -p standfast --example device_region -- DIR [GIB [PART]]
+//!     cargo run --release -p gpu-check --bin device_region -- DIR [GIB [PART]]
 //!
 //! | part | what happens |
 //! |---|---|
