@@ -148,8 +148,8 @@ pub(crate) struct VerifyArgs {
     #[arg(long)]
     pub(crate) quick: bool,
     /// Print what a restart from these stores would do: what is lost, what brings it back
-    #[arg(long)]
-    pub(crate) plan: bool,
+    #[arg(long, alias = "plan")]
+    pub(crate) restart: bool,
 }
 
 /// Arguments of `diff`.
@@ -252,9 +252,9 @@ pub(crate) struct BenchArgs {
     /// Only this part: capture (snapshots, trackers, lazy restarts), gpu [default: the whole path]
     #[arg(value_enum)]
     pub(crate) part: Option<BenchPart>,
-    /// MiB of memory to protect and of data to write
-    #[arg(long, default_value_t = 1024, value_parser = clap::value_parser!(u32).range(16..=65536))]
-    pub(crate) mib: u32,
+    /// Memory to protect and data to write, such as 512MiB
+    #[arg(long, default_value = "1GiB", value_name = "SIZE", value_parser = bench_mib)]
+    pub(crate) size: u32,
     /// Directory on the file system to measure [default: the directory for temporary files]
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
@@ -292,6 +292,13 @@ pub(crate) fn command() -> clap::Command {
 /// What the command line says; whoever gets it wrong is told so, and the process ends.
 pub(crate) fn matches() -> ArgMatches {
     command().try_get_matches().unwrap_or_else(|error| with_tip(error).exit())
+}
+
+/// MiB of a size that `bench` can do something with.
+fn bench_mib(text: &str) -> Result<u32, String> {
+    let mib = quantity::size(text)? / 1_048_576.0;
+    let fits = (16.0..=65536.0).contains(&mib);
+    fits.then_some(mib as u32).ok_or_else(|| "not between 16MiB and 64GiB".into())
 }
 
 /// Many commands of others take the place that they look into by itself.

@@ -19,8 +19,8 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub(crate) criu: bool,
     /// Time between checkpoints, such as 10min; without it only the signal and the program ask
-    #[arg(long, value_name = "TIME", value_parser = period)]
-    pub(crate) every: Option<Duration>,
+    #[arg(long, alias = "every", value_name = "TIME", value_parser = period)]
+    pub(crate) interval: Option<Duration>,
     /// Signal that asks for a checkpoint, sent to this command or to the program [default: the
     /// setting signal, or USR1]
     #[arg(long, value_name = "SIGNAL")]

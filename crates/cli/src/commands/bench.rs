@@ -14,7 +14,7 @@ use crate::output::{BAD, FAINT, GOOD, Output, TITLE};
 /// Measures and prints.
 pub(crate) fn run(args: &BenchArgs, output: &Output) -> Result<ExitCode> {
     let dir = args.dir.clone().unwrap_or_else(std::env::temp_dir);
-    let setting = Setting { bytes: (args.mib as usize) << 20, dir, rounds: args.rounds as usize };
+    let setting = Setting { bytes: (args.size as usize) << 20, dir, rounds: args.rounds as usize };
     let gpu = match args.part {
         Some(BenchPart::Gpu) => match found_gpu(output)? {
             Some(gpu) => Some(gpu),
@@ -24,7 +24,7 @@ pub(crate) fn run(args: &BenchArgs, output: &Output) -> Result<ExitCode> {
     };
     output.remark(format_args!(
         "measuring with {} MiB in {}, {} rounds; needs twice the memory and space for two copies",
-        args.mib,
+        args.size,
         setting.dir.display(),
         args.rounds
     ));

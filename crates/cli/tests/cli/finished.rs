@@ -10,7 +10,7 @@ use crate::run::{checkpoints, finish, standfast};
 /// What the program of `leave` said and what `run` remarked.
 fn run(dir: &Path, options: &[&str], steps: &str, before: &[&str]) -> (i32, String, String) {
     let mut command = standfast(dir);
-    command.args(["--every", "10ms"]).args(options).arg("--").args(before);
+    command.args(["--interval", "10ms"]).args(options).arg("--").args(before);
     command.arg(std::env::current_exe().unwrap());
     command.args(["leave::program", "--exact", "--nocapture"]).env(STEPS, steps);
     finish(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
@@ -81,7 +81,7 @@ fn a_preloaded_program_is_asked_for_its_arguments_and_its_end() {
     assert!(built.unwrap().success());
     let preload = |options: &[&str], arguments: &[&str]| {
         let mut command = standfast(dir);
-        command.args(["--preload", "--every", "100ms", "--library"]).arg(crate::run::library());
+        command.args(["--preload", "--interval", "100ms", "--library"]).arg(crate::run::library());
         command.args(options).args(["--", "./sum"]).args(arguments);
         finish(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
     };

@@ -134,27 +134,27 @@ fn several_stores_are_verified_as_one() {
 #[test]
 fn the_plan_is_told_before_it_runs() {
     let nodes = Nodes::new();
-    let ran = nodes.all(&["verify", "--plan", "--json"]);
+    let ran = nodes.all(&["verify", "--restart", "--json"]);
     assert_eq!((ran.code, &one(&ran, "plan")["recovery"]), (0, &"local".into()), "{}", ran.err);
     assert!(ran.of("make").is_empty());
     nodes.lose(1);
-    let ran = nodes.all(&["verify", "--plan", "--json"]);
+    let ran = nodes.all(&["verify", "--restart", "--json"]);
     assert_eq!((ran.code, &one(&ran, "plan")["recovery"]), (0, &"fast".into()));
     let made: Vec<Value> = ran.of("make").iter().map(|line| line["what"].clone()).collect();
     assert_eq!(made, ["files of rank 1", "shard 1"]);
     assert!(ran.of("make").iter().all(|line| line["node"] == "n1"));
     // The third loss is one too many: what is missing, and who could bring it.
     nodes.lose(0);
-    assert_eq!(nodes.all(&["verify", "--plan"]).code, 0);
+    assert_eq!(nodes.all(&["verify", "--restart"]).code, 0);
     nodes.lose(2);
-    let ran = nodes.all(&["verify", "--plan", "--json"]);
+    let ran = nodes.all(&["verify", "--restart", "--json"]);
     assert_eq!((ran.code, &one(&ran, "plan")["recovery"]), (10, &"impossible".into()));
     let lost = &ran.of("lost")[0];
     assert_eq!((&lost["ranks"], &lost["wanted"]), (&serde_json::json!([0, 1]), &1.into()));
     assert_eq!(one(&ran, "away")["nodes"], serde_json::json!(["n0", "n1", "n2"]));
     assert_eq!(one(&ran, "away")["needed"].as_array().unwrap().len(), 1);
     assert_eq!(one(&ran, "older")["version"], Value::Null);
-    let text = nodes.all(&["verify", "--plan"]).out;
+    let text = nodes.all(&["verify", "--restart"]).out;
     assert!(text.contains("must come back with their disks"), "{text}");
 }
 
@@ -172,19 +172,19 @@ fn damaged_shards_count_as_lost_in_the_plan() {
             std::fs::write(&path, bytes).unwrap();
         }
     }
-    let ran = nodes.all(&["verify", "--plan", "--json"]);
+    let ran = nodes.all(&["verify", "--restart", "--json"]);
     assert_eq!(ran.code, 0, "{}", ran.out);
     assert!(one(&ran, "unusable")["what"].as_str().unwrap().contains("checksum"));
-    assert_eq!(nodes.all(&["verify", "--plan", "--quick", "--json"]).of("unusable").len(), 0);
+    assert_eq!(nodes.all(&["verify", "--restart", "--quick", "--json"]).of("unusable").len(), 0);
     nodes.lose(3);
-    assert_eq!(nodes.all(&["verify", "--plan"]).code, 10);
+    assert_eq!(nodes.all(&["verify", "--restart"]).code, 10);
 }
 
 #[test]
 fn json_lines_of_the_ring_have_the_documented_fields() {
     let nodes = Nodes::new();
     nodes.lose(1);
-    let plans = |nodes: &Nodes| nodes.all(&["verify", "--plan", "--json"]);
+    let plans = |nodes: &Nodes| nodes.all(&["verify", "--restart", "--json"]);
     let mut rans =
         vec![("verify", plans(&nodes)), ("show", nodes.all(&["show", "--ring", "--json"]))];
     nodes.lose(0);
@@ -216,9 +216,9 @@ fn a_checkpoint_without_shards_says_what_it_lacks() {
     let ran = run(dir.path(), &["show", "--ring"], Some(dir.path()));
     assert_eq!(ran.code, 11, "{}", ran.err);
     assert!(ran.err.contains("has not reached level ring"), "{}", ran.err);
-    let ran = run(dir.path(), &["verify", "--plan"], Some(dir.path()));
+    let ran = run(dir.path(), &["verify", "--restart"], Some(dir.path()));
     assert!(ran.code == 0 && ran.out.contains("nothing is lost"), "{}", ran.out);
     std::fs::remove_dir_all(dir.path().join("heat/images")).unwrap();
-    let ran = run(dir.path(), &["verify", "--plan"], Some(dir.path()));
+    let ran = run(dir.path(), &["verify", "--restart"], Some(dir.path()));
     assert!(ran.code == 10 && ran.out.contains("files of rank 0"), "{}", ran.out);
 }

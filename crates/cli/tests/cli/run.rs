@@ -92,7 +92,8 @@ fn it_starts_again_as_often_as_it_may() {
 fn a_program_that_uses_the_library_gets_its_settings() {
     let dir = tempfile::tempdir().unwrap();
     let script = "echo $STANDFAST_STORE $STANDFAST_JOB $STANDFAST_INTERVAL";
-    let output = standfast(dir.path()).args(["--every", "2min", "--", "sh", "-c", script]).output();
+    let output =
+        standfast(dir.path()).args(["--interval", "2min", "--", "sh", "-c", script]).output();
     assert_eq!(String::from_utf8(output.unwrap().stdout).unwrap(), "store test 120000ms\n");
 }
 
@@ -170,7 +171,9 @@ fn a_preloaded_program_goes_on_from_its_last_checkpoint() {
     compile_list(dir.path());
     let answer = answer_of_list(dir.path());
     let mut command = standfast(dir.path());
-    command.args(["--preload", "--every", "100ms", "--retries", "1", "--library"]).arg(library());
+    command
+        .args(["--preload", "--interval", "100ms", "--retries", "1", "--library"])
+        .arg(library());
     let command = command.args(["--", "./list", LIST_STEPS]).stdout(Stdio::piped());
     let child = command.stderr(Stdio::piped()).spawn().unwrap();
     let run = child.id();
@@ -198,7 +201,7 @@ fn a_preloaded_program_goes_on_from_global_storage() {
         let mut command = standfast(dir.path());
         command.env("STANDFAST_GLOBAL", "global").stderr(Stdio::piped());
         command.stdout(fs::File::create(&words).unwrap());
-        command.args(["--preload", "--every", "100ms", "--library"]).arg(library());
+        command.args(["--preload", "--interval", "100ms", "--library"]).arg(library());
         let mut run = command.args(["--", "./list", "100000"]).spawn().unwrap();
         let said = || fs::read_to_string(&words).unwrap();
         let has_ended = until("a step", || {
@@ -248,7 +251,7 @@ fn a_program_without_the_library_is_left_alone() {
     let dir = tempfile::tempdir().unwrap();
     // The shell hands its process to another program, which the library does not follow.
     let mut command = standfast(dir.path());
-    command.args(["--preload", "--every", "200ms", "--library"]).arg(library());
+    command.args(["--preload", "--interval", "200ms", "--library"]).arg(library());
     let output = command.args(["--", "sh", "-c", "exec sleep 0.7"]).output().unwrap();
     let text = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{text}");
@@ -296,7 +299,7 @@ fn a_process_goes_on_by_criu() {
     let start = |every: &str| {
         let mut command = standfast(dir);
         let path = format!("{}:{}", criu.display(), std::env::var("PATH").unwrap());
-        command.env("PATH", path).args(["--criu", "--every", every, "--", "./list", LIST_STEPS]);
+        command.env("PATH", path).args(["--criu", "--interval", every, "--", "./list", LIST_STEPS]);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.spawn().unwrap()
     };
@@ -379,7 +382,7 @@ fn images_of_criu_go_through_the_store_and_back() {
     fs::write(dir.join("counter"), COUNTER).unwrap();
     fs::set_permissions(dir.join("counter"), fs::Permissions::from_mode(0o755)).unwrap();
     let mut command = with_criu(dir, CRIU);
-    command.args(["--criu", "--every", "100ms", "--retries", "1", "--", "./counter"]);
+    command.args(["--criu", "--interval", "100ms", "--retries", "1", "--", "./counter"]);
     let child = command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let run = child.id();
     until("a checkpoint", || (checkpoints(dir) > 0).then_some(()));

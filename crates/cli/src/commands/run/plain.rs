@@ -64,7 +64,7 @@ impl Way for Plain<'_> {
         command.env("STANDFAST_STORE", &config.place.store).env("STANDFAST_JOB", &config.place.job);
         command.env("STANDFAST_SIGNAL", self.signal.to_string());
         command.env("STANDFAST_LAB_RUN_REQUEST", &self.path);
-        if let Some(every) = self.args.every {
+        if let Some(every) = self.args.interval {
             command.env("STANDFAST_INTERVAL", format!("{}ms", every.as_millis()));
         }
         let what = self.args.command[0].to_string_lossy();

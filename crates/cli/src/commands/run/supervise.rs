@@ -114,7 +114,7 @@ pub(super) fn watch(
     signals: &Signals,
     output: &Output,
 ) -> Result<End> {
-    let due = args.every.map(|every| Instant::now() + every);
+    let due = args.interval.map(|time| Instant::now() + time);
     let mut watch = Watch { way, pid, args, output, due, leaving: None, wanted: false };
     loop {
         if let Some(end) = ended(pid, watch.wanted)? {
@@ -145,7 +145,7 @@ impl Watch<'_> {
         if let Err(failure) = self.way.checkpoint(self.pid, cause) {
             told_failure(self.output, &failure);
         }
-        self.due = self.args.every.map(|every| Instant::now() + every);
+        self.due = self.args.interval.map(|time| Instant::now() + time);
     }
 
     /// The program shall end: first it saves what it has done, if it can. Asked once more it ends

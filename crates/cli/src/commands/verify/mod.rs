@@ -24,7 +24,7 @@ pub(crate) fn run(global: &Global, args: &VerifyArgs, output: &Output) -> Result
     let job = open(&global.place())?;
     let _lock = job.lock()?;
     let inventory = job.inventory()?;
-    if args.plan {
+    if args.restart {
         return plan::run(&job, &inventory, args, output);
     }
     let wanted = verify::wanted(&inventory, &args.versions)?;
@@ -47,7 +47,7 @@ pub(crate) fn run(global: &Global, args: &VerifyArgs, output: &Output) -> Result
     if missing && job.parts.len() == 1 && job.store.open(name::IDENTITY).is_ok() {
         output.remark(
             "         where nodes have stores of their own, each holds a part: give all with \
-             --stores, or ask 'standfast verify --plan' what the ring brings back",
+             --stores, or ask 'standfast verify --restart' what the ring brings back",
         );
     }
     verdict(&job, args, &checked, started, output)

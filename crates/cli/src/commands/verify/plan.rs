@@ -1,4 +1,4 @@
-//! `verify --plan`: what a restart from the stores at hand would do, told before it does it.
+//! `verify --restart`: what a restart from the stores at hand would do, told before it does it.
 
 use std::process::ExitCode;
 
