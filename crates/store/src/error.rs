@@ -146,7 +146,7 @@ pub enum Error {
         store: String,
     },
     /// An earlier call on this writer failed; nothing of the object was kept.
-    #[error("writing {object} to {store} was given up after: {first}")]
+    #[error("writing {object} to {store} was aborted after: {first}")]
     GivenUp {
         /// The object.
         object: String,

@@ -215,7 +215,7 @@ pub(crate) struct PruneArgs {
     /// Remove this checkpoint, also an abandoned one, as `ls` names it (may be given several times)
     #[arg(long, value_name = "VERSION[.ATTEMPT]")]
     pub(crate) version: Vec<CheckpointName>,
-    /// Give up checkpoints whose manifests are damaged, and free what only they may have needed
+    /// Remove checkpoints whose manifests are damaged, and free what only they may have needed
     #[arg(long)]
     pub(crate) damaged: bool,
     /// Do it without asking
