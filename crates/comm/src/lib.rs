@@ -13,8 +13,6 @@
 
 mod around;
 pub mod collective;
-#[cfg(feature = "conformance")]
-pub mod conformance;
 mod converse;
 mod error;
 mod fuse;
@@ -55,7 +53,7 @@ pub enum Concurrency {
 /// - Making and dropping communicators is collective, as are `all_to_all` and `barrier`. One that
 ///   was made from another outlives it.
 ///
-/// `conformance` (a feature) checks all of it.
+/// The suite in `tests/conformance` checks all of it.
 pub trait Comm: Send + Sync {
     /// This rank's number, from 0.
     fn rank(&self) -> usize;

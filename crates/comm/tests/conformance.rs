@@ -1,8 +1,7 @@
 //! The communicators of this crate against the one suite.
 
-#![cfg(feature = "conformance")]
-
-use standfast_comm::{Comm, Solo, conformance, run_threads};
+use standfast_comm::{Comm, Fuse, Solo, converse, run_threads};
+use standfast_conformance::comm as conformance;
 
 #[test]
 fn solo() {
@@ -25,6 +24,22 @@ fn threads_of_a_part() {
         if let Some(part) = comm.split(colour, (10 - rank) as u32).unwrap() {
             conformance::run(&*part);
         }
+    });
+}
+
+#[test]
+fn a_fuse_is_a_communicator_like_others() {
+    run_threads(4, |comm| conformance::run(&Fuse::new(Box::new(comm))));
+}
+
+#[test]
+fn a_conversation_talks_as_a_communicator_does() {
+    run_threads(4, |comm| {
+        let talk = |spoken: &dyn Comm| {
+            conformance::run(spoken);
+            Ok(())
+        };
+        converse(&comm, talk).unwrap();
     });
 }
 

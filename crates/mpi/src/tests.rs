@@ -6,7 +6,8 @@ use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use standfast_comm::{Comm, Concurrency, Tag, Threads, conformance, run_threads};
+use standfast_comm::{Comm, Concurrency, Tag, Threads, run_threads};
+use standfast_conformance::comm as conformance;
 use standfast_format::Kind;
 
 use crate::Mpi;

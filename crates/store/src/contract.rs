@@ -1,7 +1,7 @@
 //! The traits that every backend implements, and what callers may rely on.
 //!
 //! Data: names and bytes in, names and bytes out. Callers hold `Arc<dyn Store>` and never know
-//! which backend it is; the conformance suite (feature `conformance`) checks each one.
+//! which backend it is; the suite in `tests/conformance` checks each one.
 
 use std::any::Any;
 use std::fmt;

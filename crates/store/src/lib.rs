@@ -19,8 +19,6 @@
 //! the formats above; a store returns the bytes that the medium returns.
 
 mod absence;
-#[cfg(feature = "conformance")]
-pub mod conformance;
 mod contract;
 mod count;
 mod dir;

@@ -30,9 +30,3 @@ fn a_panic_anywhere_is_heard_by_all() {
         }
     }
 }
-
-#[cfg(feature = "conformance")]
-#[test]
-fn a_conversation_talks_as_a_communicator_does() {
-    run_threads(4, |comm| crate::conformance::run(&Spoken { comm: &comm }));
-}

@@ -33,9 +33,3 @@ fn a_rank_that_does_not_exist_harms_nothing() {
         fuse.barrier().unwrap();
     });
 }
-
-#[cfg(feature = "conformance")]
-#[test]
-fn a_fuse_is_a_communicator_like_others() {
-    run_threads(4, |comm| crate::conformance::run(&Fuse::new(Box::new(comm))));
-}

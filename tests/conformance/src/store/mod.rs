@@ -5,8 +5,9 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use standfast_store::{MemoryStore, conformance};
-//! conformance::run(|| Arc::new(MemoryStore::new()));
+//! use standfast_conformance::store;
+//! use standfast_store::MemoryStore;
+//! store::run(|| Arc::new(MemoryStore::new()));
 //! ```
 
 mod listing;
@@ -18,9 +19,7 @@ mod writers;
 use std::sync::Arc;
 
 use standfast_format::Kind;
-
-use crate::contract::Store;
-use crate::error::Result;
+use standfast_store::{Result, Store};
 
 /// One thing that the contract promises.
 pub struct Case {
@@ -60,14 +59,6 @@ impl Drop for TellOnPanic {
         }
     }
 }
-
-/// Builds the table of a file's cases from its functions, so that none is forgotten in text.
-macro_rules! case_table {
-    ($($name:ident),* $(,)?) => {
-        &[$($crate::conformance::Case { name: stringify!($name), check: $name }),*]
-    };
-}
-use case_table;
 
 /// The result must be a failure of this kind.
 #[track_caller]

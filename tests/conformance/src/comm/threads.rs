@@ -2,9 +2,11 @@
 
 use std::thread;
 
-use super::{Case, TAG, case_table, each_pair, expect_pattern, pattern};
-use crate::collective::{all_gather, all_sum};
-use crate::{Comm, Concurrency, Tag};
+use standfast_comm::collective::{all_gather, all_sum};
+use standfast_comm::{Comm, Concurrency, Tag};
+
+use super::{Case, TAG, each_pair, expect_pattern, pattern};
+use crate::case_table;
 
 pub(super) const CASES: &[Case] = case_table![
     tags_are_conversations_of_their_own,

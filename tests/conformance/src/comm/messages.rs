@@ -2,10 +2,11 @@
 
 use std::time::{Duration, SystemTime};
 
+use standfast_comm::{Comm, Tag};
 use standfast_format::Kind;
 
-use super::{Case, LENGTHS, TAG, case_table, each_pair, expect_kind, expect_pattern, pattern};
-use crate::{Comm, Tag};
+use super::{Case, LENGTHS, TAG, each_pair, expect_kind, expect_pattern, pattern};
+use crate::case_table;
 
 pub(super) const CASES: &[Case] = case_table![
     every_rank_has_a_number_of_its_own,
@@ -170,7 +171,7 @@ fn nobody_leaves_a_barrier_before_the_last_has_come(comm: &dyn Comm) {
         let came = now();
         comm.barrier().unwrap();
         let left = now();
-        let last_came = crate::collective::all_max(comm, came).unwrap();
+        let last_came = standfast_comm::collective::all_max(comm, came).unwrap();
         assert!(left >= last_came, "left {} ns before the last came", last_came - left);
     }
 }

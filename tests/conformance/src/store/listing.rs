@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{Case, case_table};
-use crate::contract::{ObjectMeta, Store};
+use standfast_store::{ObjectMeta, Store};
+
+use super::Case;
+use crate::case_table;
 
 pub(super) const CASES: &[Case] =
     case_table![lists_are_sorted_and_recursive, prefixes_are_directories, lists_follow_changes];

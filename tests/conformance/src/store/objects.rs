@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::thread;
 
 use standfast_format::Kind;
+use standfast_store::{NAME_BYTES_MAX, Store};
 
-use super::{Case, case_table, expect_kind, pattern, read};
-use crate::contract::Store;
-use crate::name::NAME_BYTES_MAX;
+use super::{Case, expect_kind, pattern, read};
+use crate::case_table;
 
 pub(super) const CASES: &[Case] = case_table![
     put_then_get_returns_the_bytes,

@@ -7,8 +7,9 @@
 //! The ranks must share a clock, so that a barrier can be checked: they run on one machine.
 //!
 //! ```
-//! use standfast_comm::{conformance, run_threads};
-//! run_threads(3, |comm| conformance::run(&comm));
+//! use standfast_comm::run_threads;
+//! use standfast_conformance::comm;
+//! run_threads(3, |end| comm::run(&end));
 //! ```
 
 mod collectives;
@@ -16,10 +17,8 @@ mod groups;
 mod messages;
 mod threads;
 
+use standfast_comm::{Comm, Result, Tag};
 use standfast_format::Kind;
-
-use crate::error::Result;
-use crate::{Comm, Tag};
 
 /// One thing that the contract promises.
 pub struct Case {
@@ -62,14 +61,6 @@ impl Drop for TellOnPanic {
         }
     }
 }
-
-/// Builds the table of a file's cases from its functions, so that none is forgotten in text.
-macro_rules! case_table {
-    ($($name:ident),* $(,)?) => {
-        &[$($crate::conformance::Case { name: stringify!($name), check: $name }),*]
-    };
-}
-use case_table;
 
 /// The tag of cases that need only one.
 const TAG: Tag = Tag(7);

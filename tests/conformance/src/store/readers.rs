@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::thread;
 
-use super::{Case, case_table, pattern, write};
-use crate::contract::Store;
+use standfast_store::Store;
 use standfast_sys::AlignedBuf;
+
+use super::{Case, pattern, write};
+use crate::case_table;
 
 pub(super) const CASES: &[Case] = case_table![
     any_offset_and_length_reads_right,

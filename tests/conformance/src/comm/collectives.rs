@@ -1,8 +1,10 @@
-//! What [`crate::collective`] builds from messages, on this transport.
+//! What [`standfast_comm::collective`] builds from messages, on this transport.
 
-use super::{Case, case_table, expect_pattern, pattern};
-use crate::Comm;
-use crate::collective::{all_gather, all_max, all_min, all_reduce, all_sum, broadcast};
+use standfast_comm::Comm;
+use standfast_comm::collective::{all_gather, all_max, all_min, all_reduce, all_sum, broadcast};
+
+use super::{Case, expect_pattern, pattern};
+use crate::case_table;
 
 pub(super) const CASES: &[Case] = case_table![
     reductions_see_their_parts_in_order,

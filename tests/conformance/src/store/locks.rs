@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use standfast_format::Kind;
+use standfast_store::{Lock, Store};
 
-use super::{Case, case_table, expect_kind};
-use crate::contract::{Lock, Store};
+use super::{Case, expect_kind};
+use crate::case_table;
 
 pub(super) const CASES: &[Case] = case_table![
     one_writer_at_a_time,

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::thread;
 
 use standfast_format::Kind;
+use standfast_store::Store;
 
-use super::{Case, case_table, expect_kind, pattern, read, write};
-use crate::contract::Store;
+use super::{Case, expect_kind, pattern, read, write};
+use crate::case_table;
 
 pub(super) const CASES: &[Case] = case_table![
     unsealed_objects_are_invisible,
@@ -171,7 +172,7 @@ fn discard_spares_objects_and_living_writers(store: &Arc<dyn Store>) {
     store.put("kept/1", b"kept").unwrap();
     let mut writer = store.create("kept/2", None).unwrap();
     writer.append(&pattern(1_500_000, 5)).unwrap();
-    let _lock = store.lock(crate::Lock::Writer).unwrap();
+    let _lock = store.lock(standfast_store::Lock::Writer).unwrap();
     assert_eq!(store.discard_unsealed().unwrap(), 0);
     writer.seal().unwrap();
     assert_eq!(store.discard_unsealed().unwrap(), 0);

@@ -1,9 +1,11 @@
 //! Communicators made from others: who belongs to them, in which order, and that their messages
 //! stay among themselves.
 
-use super::{Case, TAG, case_table, expect_pattern, pattern};
-use crate::collective::{all_gather, all_sum};
-use crate::{Comm, Concurrency};
+use standfast_comm::collective::{all_gather, all_sum};
+use standfast_comm::{Comm, Concurrency};
+
+use super::{Case, TAG, expect_pattern, pattern};
+use crate::case_table;
 
 pub(super) const CASES: &[Case] = case_table![
     ranks_of_one_colour_come_together,
