@@ -41,8 +41,6 @@ pub mod memory;
 mod packed;
 pub mod pages;
 pub mod pipeline;
-#[doc(hidden)]
-pub mod vectors;
 
 pub use accelerator::Accelerator;
 pub use device::{DeviceBuffer, DeviceSlice, Gpu, PinnedBuffer, Stream, downloaded_bytes};

@@ -10,8 +10,8 @@ use standfast_gpu::erasure::{
     self, Code, DeviceArithmetic, DevicePieces, Family, HostErasure, Input, Output, Room,
 };
 use standfast_gpu::memory::{Faults, Step};
-use standfast_gpu::vectors;
 use standfast_ring::{Arithmetic, Block, Cpu, Factors, Memory};
+use standfast_testkit::vectors;
 
 use job::Job;
 

@@ -11,8 +11,9 @@ use standfast_gpu::float::{self, DeviceFloat, Element};
 use standfast_gpu::hash::{DIGEST_BYTES, DeviceHasher, MARK_CHANGED, MARK_ZERO};
 use standfast_gpu::memory::{self, Choice, DeviceMemory, Faults, Settings, StandIn};
 use standfast_gpu::pipeline::{Codec, HostPipeline, Source};
-use standfast_gpu::{Accelerator, DeviceBuffer, Gpu, Stream, vectors};
+use standfast_gpu::{Accelerator, DeviceBuffer, Gpu, Stream};
 use standfast_reduce::{BlockDecoder, PageHasher};
+use standfast_testkit::vectors;
 
 use crate::report::Report;
 

@@ -12,13 +12,14 @@ use standfast_gpu::erasure::{
     self, Code, DeviceArithmetic, DevicePieces, Family, HostErasure, Input, Matrix, Output, Room,
     STAR_BLOCK_BYTES,
 };
-use standfast_gpu::{Gpu, Stream, vectors};
+use standfast_gpu::{Gpu, Stream};
 use standfast_ring::kernel::Combine;
 use standfast_ring::topology::Piece;
 use standfast_ring::{
     Arithmetic, Cpu, Means, Memory, Options, Order, Outside, Shape, Source, Stamp, Topology,
     encode_with,
 };
+use standfast_testkit::vectors;
 
 use crate::bench::{rate, seconds};
 use crate::check::put;

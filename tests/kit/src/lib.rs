@@ -1,5 +1,5 @@
 //! What Standfast's tests share: stores that misbehave on purpose, ranks that are processes, a real S3
-//! server, and libraries that other packages make.
+//! server, data to hash and compress, and libraries that other packages make.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -25,6 +25,7 @@ mod processes;
 mod s3;
 mod settings;
 pub mod talk;
+pub mod vectors;
 
 pub use faulty::{Fault, FaultyStore, Op};
 pub use funneled::Funneled;

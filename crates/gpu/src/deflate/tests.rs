@@ -1,9 +1,9 @@
 //! The codec's reference against an inflater that is not ours.
 
 use standfast_format::CodecKind;
+use standfast_testkit::vectors;
 
 use super::*;
-use crate::vectors;
 use proptest::prelude::*;
 
 fn inflate(stream: &[u8], bytes: usize) -> Vec<u8> {

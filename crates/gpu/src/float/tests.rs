@@ -1,8 +1,8 @@
 //! The codec's reference: what comes back, how small it gets, what damage does.
 
 use super::*;
-use crate::vectors;
 use proptest::prelude::*;
+use standfast_testkit::vectors;
 
 fn round_trip(raw: &[u8], element: Element) -> usize {
     let stream = encode(raw, element);

@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex};
 
 use standfast_format::CodecKind;
 use standfast_reduce::{BlockDecoder, Offload};
+use standfast_testkit::vectors;
 
 use super::*;
 use crate::error::Error;
 use crate::memory::{Faults, Step};
-use crate::vectors;
 
 type Log<T> = Arc<Mutex<Vec<T>>>;
 

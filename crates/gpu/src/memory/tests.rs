@@ -4,9 +4,9 @@
 use standfast_capture::{Device, Drained, Which};
 use standfast_format::{CodecKind, HashKind, Kind};
 use standfast_reduce::BlockDecoder;
+use standfast_testkit::vectors;
 
 use super::*;
-use crate::vectors;
 
 const PAGE: usize = 4096;
 

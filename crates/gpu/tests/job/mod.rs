@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 use standfast_comm::{Comm, collective, run_threads};
 use standfast_format::{AttemptId, JobId, Version};
 use standfast_gpu::erasure::DevicePieces;
-use standfast_gpu::vectors;
 use standfast_ring::topology::Piece;
 use standfast_ring::{
     Arithmetic, Holding, Means, Memory, Options, Order, Outside, Recovery, Shape, Shard, Sink,
     Source, Stamp, Topology, encode_with, recover_with,
 };
+use standfast_testkit::vectors;
 
 const STAMP: Stamp = Stamp { job: JobId([1; 16]), version: Version(1), attempt: AttemptId([2; 8]) };
 

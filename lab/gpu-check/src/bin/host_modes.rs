@@ -16,10 +16,11 @@ use std::sync::mpsc::sync_channel;
 use std::time::Instant;
 
 use standfast_format::FilterKind;
+use standfast_gpu::Gpu;
 use standfast_gpu::float::Element;
 use standfast_gpu::pipeline::{Codec, Compressed, HostPipeline, Source};
-use standfast_gpu::{Gpu, vectors};
 use standfast_reduce::{BlockEncoder, CodecSpec, FilterChoice};
+use standfast_testkit::vectors;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 

@@ -1,6 +1,6 @@
 //! Jobs whose state lies on a GPU, measured and put to the test on a real one.
 //!
-//!     cargo run --release -p standfast --example device_region -- DIR [GIB [PART]]
+//!     cargo run --release -p gpu-check --bin device_region -- DIR [GIB [PART]]
 //!
 //! | part | what happens |
 //! |---|---|
@@ -20,7 +20,8 @@ use std::time::{Duration, Instant};
 
 use standfast::{Job, Kind, Level, Report};
 use standfast_comm::Comm;
-use standfast_gpu::{DeviceBuffer, Gpu, Stream, downloaded_bytes, vectors};
+use standfast_gpu::{DeviceBuffer, Gpu, Stream, downloaded_bytes};
+use standfast_testkit::vectors;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
