@@ -25,24 +25,22 @@
 //!   vectors: the reference in this crate's tests, the kernel in the lab's `gpu-check`.
 //! - No call takes memory that grows without a bound given by its caller.
 
-mod accelerator;
 pub mod deflate;
 mod device;
 mod encoder;
 pub mod erasure;
 mod error;
-pub mod fair_queue;
+mod fair_queue;
 pub mod float;
 pub mod gpu_queue;
 pub mod hash;
 mod kernels;
-mod lanes;
+pub mod lanes;
 pub mod memory;
 mod packed;
 pub mod pages;
-pub mod pipeline;
 
-pub use accelerator::Accelerator;
 pub use device::{DeviceBuffer, DeviceSlice, Gpu, PinnedBuffer, Stream, downloaded_bytes};
+pub use encoder::DeviceEncoder;
 pub use error::{Error, Result, Unavailable, Version};
 pub use packed::{CHUNK_ALIGN, Packed};

@@ -1,18 +1,17 @@
 //! Every kernel against its reference.
 
-use std::sync::{Arc, Mutex, PoisonError};
-
 use anyhow::Result;
+use gpu_check::pipeline::{Codec, HostPipeline, Source};
 use standfast_capture::{ChangedPages, Device, DeviceRegion, Drained, Which};
 use standfast_format::{CodecKind, FilterKind, HashKind};
 use standfast_gpu::deflate::{self, DeviceDeflate};
 use standfast_gpu::erasure::{self, Code, DeviceErasure, Family, Matrix};
 use standfast_gpu::float::{self, DeviceFloat, Element};
 use standfast_gpu::hash::{DIGEST_BYTES, DeviceHasher, MARK_CHANGED, MARK_ZERO};
-use standfast_gpu::memory::{self, Choice, DeviceMemory, Faults, Settings, StandIn};
-use standfast_gpu::pipeline::{Codec, HostPipeline, Source};
-use standfast_gpu::{Accelerator, DeviceBuffer, Gpu, Stream};
+use standfast_gpu::memory::{self, Choice, DeviceMemory, Settings};
+use standfast_gpu::{DeviceBuffer, Error, Gpu, Stream};
 use standfast_reduce::{BlockDecoder, PageHasher};
+use standfast_stand_in::{Faults, StandIn};
 use standfast_testkit::vectors;
 
 use crate::report::Report;
@@ -355,30 +354,19 @@ fn pipelines(gpu: &Gpu, report: &mut Report) -> Result<()> {
     report.check("host pipeline", 2, &wrong)
 }
 
-/// More memory than any device has: a typed error, the CPU instead, said once, and the device
-/// works on.
+/// More memory than any device has: a typed error, and the device works on.
 fn faults(gpu: &Gpu, report: &mut Report) -> Result<()> {
     const TOO_MUCH: usize = 1 << 50;
     let mut wrong = Vec::new();
-    let said = Arc::new(Mutex::new(Vec::new()));
-    let log = said.clone();
-    let accelerator = Accelerator::with(Ok(gpu.clone()), move |message| {
-        log.lock().unwrap_or_else(PoisonError::into_inner).push(message.to_owned());
-    });
     for _ in 0..3 {
-        let who = accelerator
-            .run(|gpu| gpu.allocate("too much", TOO_MUCH).map(|_| "device"), || Ok("cpu"));
-        if who != Ok("cpu") {
-            wrong.push(format!("{who:?} after running out of memory"));
+        match gpu.allocate("too much", TOO_MUCH) {
+            Err(Error::OutOfMemory { what: "too much", bytes: TOO_MUCH }) => {}
+            Err(error) => wrong.push(format!("{error} after running out of memory")),
+            Ok(_) => wrong.push("more memory than there is".into()),
         }
     }
-    let messages = said.lock().unwrap_or_else(PoisonError::into_inner).len();
-    if messages != 1 {
-        wrong.push(format!("{messages} messages"));
+    if let Err(error) = gpu.allocate("a little", 64) {
+        wrong.push(format!("{error} when there is memory again"));
     }
-    let who = accelerator.run(|gpu| gpu.allocate("a little", 64).map(|_| "device"), || Ok("cpu"));
-    if who != Ok("device") {
-        wrong.push(format!("{who:?} when there is memory again"));
-    }
-    report.check("out of device memory: the CPU takes over, and back", 4, &wrong)
+    report.check("out of device memory, and back", 4, &wrong)
 }

@@ -13,14 +13,14 @@ mod device;
 mod host;
 mod lane;
 mod pieces;
-mod stand_in;
 mod star;
 
 pub use device::DeviceErasure;
 #[cfg(test)]
 pub(crate) use device::KERNELS;
 pub use host::{HostErasure, Input, Output, Room};
-pub use pieces::DevicePieces;
+pub use lane::Lane;
+pub use pieces::{Body, DevicePieces};
 pub use standfast_ring::Matrix;
 pub use standfast_ring::code::{Code, Family, PIECES_MAX};
 pub use star::{DeviceArithmetic, STAR_BLOCK_BYTES};

@@ -12,14 +12,15 @@ use standfast_ring::topology::Piece;
 use standfast_ring::{Outside, Shard, Sink, Source};
 
 use crate::device::{DeviceBuffer, DeviceSlice, Gpu, Stream};
-use crate::erasure::stand_in::StandInBody;
 use crate::error::Result;
-use crate::memory::Faults;
 
 /// Memory of a device that holds a piece.
-pub(super) trait Body: Send {
+pub trait Body: Send {
+    /// All of it.
     fn slice(&self) -> DeviceSlice<'_>;
+    /// Copies to the device; waits.
     fn write(&mut self, at: usize, bytes: &[u8]) -> Result<()>;
+    /// Copies from the device; waits.
     fn read(&self, at: usize, into: &mut [u8]) -> Result<()>;
 }
 
@@ -75,13 +76,8 @@ impl DevicePieces {
         })
     }
 
-    /// On none, with these faults to come.
-    pub fn stand_in(faults: &Faults) -> Self {
-        let faults = faults.clone();
-        Self::with(move |bytes| Ok(Box::new(StandInBody::new(bytes, faults.clone())?)))
-    }
-
-    fn with(allocate: impl Fn(usize) -> Result<Box<dyn Body>> + Send + Sync + 'static) -> Self {
+    /// In whatever memory this takes: tests have some that needs no device.
+    pub fn with(allocate: impl Fn(usize) -> Result<Box<dyn Body>> + Send + Sync + 'static) -> Self {
         Self { files: Arc::default(), allocate: Arc::new(allocate) }
     }
 

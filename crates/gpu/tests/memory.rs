@@ -1,12 +1,13 @@
-//! The stand-in through the whole of [`DeviceMemory`]: what is found, staged, drained, put back;
+//! A stand-in through the whole of [`DeviceMemory`]: what is found, staged, drained, put back;
 //! and what faults do.
 
-use standfast_capture::{Device, Drained, Which};
+use standfast_capture::{Device, DeviceRegion, DeviceResult, Drained, Which};
 use standfast_format::{CodecKind, HashKind, Kind};
-use standfast_reduce::BlockDecoder;
+use standfast_gpu::memory::{Choice, DeviceMemory, Settings};
+use standfast_gpu::{Error, float};
+use standfast_reduce::{BlockDecoder, PageHasher};
+use standfast_stand_in::{Faults, StandIn, Step};
 use standfast_testkit::vectors;
-
-use super::*;
 
 const PAGE: usize = 4096;
 
@@ -156,7 +157,7 @@ fn large_pages_make_blocks_of_one_page() {
                 panic!("{drained:?}");
             };
             let at = [1, 3][pages] << 20;
-            assert!(crate::float::decode(bytes).unwrap() == raw[at..at + (1 << 20)]);
+            assert!(float::decode(bytes).unwrap() == raw[at..at + (1 << 20)]);
             pages += 1;
             true
         })

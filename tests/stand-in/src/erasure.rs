@@ -1,21 +1,31 @@
-//! A device that is none: memory of the process and the CPU kernels, with faults on demand.
+//! Products and pieces of a star on a device that is none: memory of the process and the CPU kernels.
 
-use crate::device::DeviceSlice;
-use crate::erasure::host::{Input, Output};
-use crate::erasure::lane::Lane;
-use crate::erasure::pieces::Body;
-use crate::erasure::{Matrix, multiply};
-use crate::error::Result;
-use crate::memory::{Faults, Step};
+use standfast_gpu::erasure::{
+    Body, DevicePieces, HostErasure, Input, Lane, Matrix, Output, Room, multiply,
+};
+use standfast_gpu::{DeviceSlice, Result};
+
+use crate::{Faults, Step};
+
+/// Multiplies as a device would, with these faults to come.
+pub fn host_erasure(room: Room, faults: &Faults) -> Result<HostErasure> {
+    HostErasure::with(room, || Ok(Box::new(StandInLane::new(faults.clone())?)))
+}
+
+/// Keeps pieces as a device would, with these faults to come.
+pub fn device_pieces(faults: &Faults) -> DevicePieces {
+    let faults = faults.clone();
+    DevicePieces::with(move |bytes| Ok(Box::new(StandInBody::new(bytes, faults.clone())?)))
+}
 
 /// One piece, multiplied at once.
-pub(super) struct StandInLane {
+struct StandInLane {
     faults: Faults,
     rows: Vec<Vec<u8>>,
 }
 
 impl StandInLane {
-    pub(super) fn new(faults: Faults) -> Result<Self> {
+    fn new(faults: Faults) -> Result<Self> {
         faults.check(Step::Lane)?;
         Ok(Self { faults, rows: Vec::new() })
     }
@@ -59,7 +69,7 @@ fn address(slice: DeviceSlice<'_>) -> *mut u8 {
 }
 
 /// Memory of the process as if it were a device's.
-pub(super) struct StandInBody {
+struct StandInBody {
     at: *mut u8,
     bytes: usize,
     faults: Faults,
@@ -69,7 +79,7 @@ pub(super) struct StandInBody {
 unsafe impl Send for StandInBody {}
 
 impl StandInBody {
-    pub(super) fn new(bytes: usize, faults: Faults) -> Result<Self> {
+    fn new(bytes: usize, faults: Faults) -> Result<Self> {
         faults.check(Step::Arena)?;
         let at = Box::into_raw(vec![0_u8; bytes].into_boxed_slice()).cast::<u8>();
         Ok(Self { at, bytes, faults })

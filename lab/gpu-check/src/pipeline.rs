@@ -3,7 +3,7 @@
 //! Data: host bytes -> pieces -> pinned buffer -> device -> codec -> pinned buffer -> caller.
 //!
 //! Three pieces are on their way: one crosses to the device, one is compressed, one crosses back
-//! (`lanes.rs`). (The paper this follows has two input buffers, current and look-forward; the
+//! ([`standfast_gpu::lanes`]). (The paper this follows has two input buffers, current and look-forward; the
 //! third lets the way back overlap as well.)
 //!
 //! Memory: three times the piece, on the host and about three times that on the device.
@@ -11,14 +11,12 @@
 use std::ops::Range;
 
 use standfast_format::FilterKind;
-
-use crate::deflate::DeviceDeflate;
-use crate::device::{DeviceBuffer, Gpu, PinnedBuffer, Stream};
-use crate::encoder::DeviceEncoder;
-use crate::error::{Error, Result};
-use crate::float::{DeviceFloat, Element};
-use crate::lanes::{LANES, Move, copy_on_threads, in_turns};
-use crate::packed::Packed;
+use standfast_gpu::deflate::DeviceDeflate;
+use standfast_gpu::float::{self, DeviceFloat, Element};
+use standfast_gpu::lanes::{LANES, Move, copy_on_threads, in_turns};
+use standfast_gpu::{
+    DeviceBuffer, DeviceEncoder, Error, Gpu, Packed, PinnedBuffer, Result, Stream,
+};
 
 /// What to compress with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,8 +54,9 @@ pub struct HostPipeline {
 impl HostPipeline {
     /// Cuts inputs into pieces of `piece_bytes`, a multiple of 256 KiB.
     pub fn new(gpu: &Gpu, codec: Codec, piece_bytes: usize) -> Result<Self> {
-        if piece_bytes == 0 || !piece_bytes.is_multiple_of(crate::float::CHUNK_BYTES) {
-            return Err(Error::invalid(format!("pieces of {piece_bytes} bytes: whole 256 KiB")));
+        if piece_bytes == 0 || !piece_bytes.is_multiple_of(float::CHUNK_BYTES) {
+            let what = format!("pieces of {piece_bytes} bytes: whole 256 KiB");
+            return Err(Error::Invalid { what });
         }
         let lanes = (0..LANES).map(|_| Lane::new(gpu, codec, piece_bytes));
         Ok(HostPipeline { lanes: lanes.collect::<Result<_>>()?, piece_bytes })

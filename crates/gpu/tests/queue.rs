@@ -4,12 +4,11 @@
 use std::sync::{Arc, Mutex};
 
 use standfast_format::CodecKind;
+use standfast_gpu::Error;
+use standfast_gpu::gpu_queue::{BLOCK_BYTES, GpuQueue};
 use standfast_reduce::{BlockDecoder, Offload};
+use standfast_stand_in::{Faults, StandInEngine, Step};
 use standfast_testkit::vectors;
-
-use super::*;
-use crate::error::Error;
-use crate::memory::{Faults, Step};
 
 type Log<T> = Arc<Mutex<Vec<T>>>;
 

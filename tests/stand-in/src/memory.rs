@@ -1,70 +1,15 @@
-//! A device that is none: memory of the process, the CPU references for kernels, and faults on
-//! demand.
-//!
-//! Everything above [`Backend`] is the same as with a device, so machines without one test it all.
-//! Addresses are those of the process.
+//! Regions of a device that is none: memory of the process. Addresses are those of the process.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use standfast_capture::{ChangedPages, Scanned, Which};
 use standfast_format::{FilterKind, HashKind};
+use standfast_gpu::memory::{Backend, Before, Encoding, Filler, Place};
+use standfast_gpu::{Error, Packed, Result, deflate};
 use standfast_reduce::{PageHasher, is_zero};
 
-use super::backend::{Backend, Before, Encoding, Filler, Place};
-use crate::deflate;
-use crate::error::{Error, Result};
-use crate::float;
-use crate::packed::Packed;
-
-/// What a device is asked to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// Waiting for the program's work.
-    Wait,
-    /// A plain copy, either way.
-    Copy,
-    /// Memory to follow a region.
-    Tracker,
-    /// Hashing.
-    Scan,
-    /// Memory for staging.
-    Arena,
-    /// Staging.
-    Stage,
-    /// Memory for encoding.
-    Lane,
-    /// Encoding.
-    Encode,
-}
-
-/// Faults to come, shared with whoever plans them.
-#[derive(Clone, Default)]
-pub struct Faults(Arc<Mutex<Vec<(Step, Error, usize)>>>);
-
-impl Faults {
-    /// Makes the next `times` of this step fail.
-    pub fn plan(&self, step: Step, error: Error, times: usize) {
-        self.lock().push((step, error, times));
-    }
-
-    /// No more faults.
-    pub fn clear(&self) {
-        self.lock().clear();
-    }
-
-    pub(crate) fn check(&self, step: Step) -> Result<()> {
-        let mut planned = self.lock();
-        let Some(at) = planned.iter().position(|(of, _, times)| *of == step && *times > 0) else {
-            return Ok(());
-        };
-        planned[at].2 -= 1;
-        Err(planned[at].1.clone())
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<(Step, Error, usize)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+use crate::encode::{chunks_of, pack};
+use crate::{Faults, Step};
 
 /// Memory of the process as if it were a device's.
 pub struct StandIn {
@@ -236,23 +181,9 @@ impl Backend for StandIn {
         let bytes = arena.bytes.lock().unwrap_or_else(PoisonError::into_inner);
         let page = |slot: &u32| &bytes[*slot as usize * arena.page_bytes..][..arena.page_bytes];
         let raw: Vec<u8> = slots.iter().flat_map(page).copied().collect();
-        let chunks: Vec<Vec<u8>> = match lane.encoding {
-            Encoding::Raw => vec![raw],
-            Encoding::Float(element) => {
-                let stream = float::encode(&raw, element);
-                let parsed = float::parse(&stream)?;
-                parsed.packed.ranges().map(|range| parsed.payload[range].to_vec()).collect()
-            }
-            Encoding::Deflate => raw
-                .chunks(deflate::CHUNK_BYTES)
-                .map(|chunk| deflate::encode_chunk(chunk, FilterKind::None))
-                .collect(),
-        };
-        lane.packed = Packed::new(chunks.iter().map(|chunk| chunk.len() as u32).collect());
-        lane.out = vec![0; lane.packed.bytes()];
-        for (range, chunk) in lane.packed.ranges().zip(chunks) {
-            lane.out[range].copy_from_slice(&chunk);
-        }
+        let chunks =
+            chunks_of(&raw, lane.encoding, |chunk| deflate::encode_chunk(chunk, FilterKind::None))?;
+        (lane.packed, lane.out) = pack(&chunks);
         Ok(())
     }
 
