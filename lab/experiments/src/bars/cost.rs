@@ -4,12 +4,14 @@
 //! Two programs, each changing everything between checkpoints: a quiet one writes again when the
 //! checkpoint is durable, a busy one right after the call. Medians, as shares of copying the memory once.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use anyhow::Result;
 use standfast::{Job, Level};
+use standfast_measure::{Bar, Better, Setting};
+use standfast_sys::AlignedBuf;
 
-use super::Ground;
-use crate::figure::{Bar, Better, Error, Result, Setting, timed};
+use super::Sheet;
 
 const LETTER: &str = "L";
 /// What blocks the program at most, where writers can be held up and where they cannot; and what the
@@ -19,47 +21,63 @@ const REWRITE_GOAL: f64 = 1.5;
 /// Rounds before it counts: first touches, and what `auto` has to learn.
 const ROUNDS_BEFORE: usize = 3;
 
-/// Measures what each way of capturing costs, handing each bar over as soon as it is known.
-pub fn cost_bars(setting: &Setting, mut each: impl FnMut(Bar)) -> Result<()> {
-    let mut ground = Ground::new(setting);
-    let step = median((0..9).map(|_| timed(|| rewrite(&mut ground.memory)).1).collect());
-    // SAFETY: asks for a number.
-    let is_root = unsafe { libc::geteuid() } == 0;
+/// Measures what each way of capturing costs.
+pub(crate) fn bars(setting: &Setting, sheet: &mut Sheet) -> Result<()> {
+    let mut memory = AlignedBuf::with_len(setting.bytes);
+    for (word, number) in memory.chunks_exact_mut(8).zip(1_u64..) {
+        word.copy_from_slice(&number.to_ne_bytes());
+    }
+    rewrite(&mut memory);
+    let mut target = AlignedBuf::with_len(setting.bytes);
+    target.fill(1);
+    let copies = (0..setting.rounds.max(3)).map(|_| {
+        let ((), time) = timed(|| target.copy_from_slice(&memory));
+        std::hint::black_box(&target);
+        time
+    });
+    let copy = copies.min().expect("at least one round");
+    drop(target);
+    let step = median((0..9).map(|_| timed(|| rewrite(&mut memory)).1).collect());
+    let is_root = rustix::process::geteuid().is_root();
     let who = if is_root { "root" } else { "ordinary user" };
+    let mut bar = |name: String, time: Duration, goal: f64| {
+        let share = time.as_secs_f64() / copy.as_secs_f64();
+        let bar = Bar::new(LETTER, name, share, Better::Lower, goal);
+        sheet.bar(bar.ceiling(copy.as_secs_f64() * 1e3, "ms, memcpy"));
+    };
     for capture in ["stop", "cow", "staged", "auto"] {
-        let quiet = rounds(setting, &mut ground, capture, false)?;
-        let busy = rounds(setting, &mut ground, capture, true)?;
+        let quiet = rounds(setting, &mut memory, capture, false)?;
+        let busy = rounds(setting, &mut memory, capture, true)?;
         let slowed = busy.saturating_sub(step);
         let goal = BLOCKED_GOALS[usize::from(!is_root || capture == "staged")];
-        each(ground.cost(format!("{capture}, {who}: blocked by memcpy"), quiet, goal));
+        bar(format!("{capture}, {who}: blocked by memcpy"), quiet, goal);
         let name = format!("{capture}, {who}: call and rewrite less a step, by memcpy");
-        each(ground.cost(name, slowed, REWRITE_GOAL));
+        bar(name, slowed, REWRITE_GOAL);
     }
     Ok(())
 }
 
-impl Ground {
-    fn cost(&self, name: String, time: Duration, goal: f64) -> Bar {
-        let bar = self.bar(name, time, goal);
-        Bar { issue: LETTER, better: Better::Lower, ..bar }
-    }
+/// Runs something and tells how long it took.
+fn timed<T>(run: impl FnOnce() -> T) -> (T, Duration) {
+    let started = Instant::now();
+    let outcome = run();
+    (outcome, started.elapsed())
 }
 
 /// The median time of a call, or with `busy` of a call and rewriting everything.
-fn rounds(setting: &Setting, ground: &mut Ground, capture: &str, busy: bool) -> Result<Duration> {
-    let dir = tempfile::tempdir_in(&setting.dir)
-        .map_err(|source| Error::Io { what: "making a directory".into(), source })?;
+fn rounds(setting: &Setting, memory: &mut [u8], capture: &str, busy: bool) -> Result<Duration> {
+    let dir = tempfile::tempdir_in(&setting.dir)?;
     let store = dir.path().to_string_lossy();
     let job = Job::open(&[("store", &*store), ("capture", capture), ("keep", "1")])?;
-    let (start, bytes) = (ground.memory.as_mut_ptr(), ground.memory.len());
+    let (start, bytes) = (memory.as_mut_ptr(), memory.len());
     // SAFETY: the memory outlives its protection, and this thread does not write during calls.
     unsafe { job.protect("memory", start, bytes, 8)? };
     let mut times = Vec::new();
     for _ in 0..setting.rounds.max(9) + ROUNDS_BEFORE {
-        rewrite(&mut ground.memory);
+        rewrite(memory);
         let (version, call) = timed(|| job.checkpoint(None));
         let version = version?;
-        let after = if busy { timed(|| rewrite(&mut ground.memory)).1 } else { Duration::ZERO };
+        let after = if busy { timed(|| rewrite(memory)).1 } else { Duration::ZERO };
         job.wait(version, Level::Local)?;
         times.push(call + after);
     }
