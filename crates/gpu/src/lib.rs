@@ -21,8 +21,9 @@
 //! What it is not: a general GPU toolkit, or a part of the checkpoint path that must be there.
 //!
 //! Invariants:
-//! - Every kernel has a reference here that produces the same bytes, and both meet the same test
-//!   vectors: the reference in this crate's tests, the kernel in the lab's `gpu-check`.
+//! - Every kernel has a reference on the CPU that produces the same bytes (those that only tests need
+//!   are in `tests/stand-in`), and both meet the same test vectors: the reference in tests, the kernel
+//!   in the lab's `gpu-check`.
 //! - No call takes memory that grows without a bound given by its caller.
 
 pub mod deflate;

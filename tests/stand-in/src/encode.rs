@@ -1,7 +1,8 @@
 //! Codecs of a device by their CPU references.
 
+use standfast_gpu::deflate::CHUNK_BYTES;
 use standfast_gpu::memory::Encoding;
-use standfast_gpu::{Packed, Result, deflate, float};
+use standfast_gpu::{Packed, Result, float};
 
 /// The chunks of bytes that are encoded together; Deflate's as `deflate` makes them.
 pub(crate) fn chunks_of(
@@ -16,7 +17,7 @@ pub(crate) fn chunks_of(
             let parsed = float::parse(&stream)?;
             parsed.packed.ranges().map(|range| parsed.payload[range].to_vec()).collect()
         }
-        Encoding::Deflate => raw.chunks(deflate::CHUNK_BYTES).map(deflate).collect(),
+        Encoding::Deflate => raw.chunks(CHUNK_BYTES).map(deflate).collect(),
     })
 }
 

@@ -5,11 +5,11 @@ use std::sync::{Mutex, PoisonError};
 use standfast_capture::{ChangedPages, Scanned, Which};
 use standfast_format::{FilterKind, HashKind};
 use standfast_gpu::memory::{Backend, Before, Encoding, Filler, Place};
-use standfast_gpu::{Error, Packed, Result, deflate};
+use standfast_gpu::{Error, Packed, Result};
 use standfast_reduce::{PageHasher, is_zero};
 
 use crate::encode::{chunks_of, pack};
-use crate::{Faults, Step};
+use crate::{Faults, Step, deflate};
 
 /// Memory of the process as if it were a device's.
 pub struct StandIn {

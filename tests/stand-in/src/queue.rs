@@ -4,10 +4,10 @@ use std::sync::{Arc, Mutex};
 
 use standfast_gpu::gpu_queue::{BLOCK_BYTES, Engine};
 use standfast_gpu::memory::Encoding;
-use standfast_gpu::{Packed, Result, deflate};
+use standfast_gpu::{Packed, Result};
 
 use crate::encode::{chunks_of, pack};
-use crate::{Faults, Step};
+use crate::{Faults, Step, deflate};
 
 /// The CPU references, with faults on demand.
 pub struct StandInEngine {

@@ -1,13 +1,44 @@
-//! The codec on the device.
+//! Deflate on the device: the whole codec there, output that every inflater reads.
+//!
+//! Data: bytes -> chunks of 64 KiB -> filter (byte planes of numbers, or none) -> one raw Deflate
+//! stream (RFC 1951) each. The kernel's reference on the CPU is `tests/stand-in`'s, which makes the
+//! same bytes. A chunk is what the block decoder of `standfast-reduce` takes as a block with
+//! codec Deflate and that filter.
+//!
+//! Why a stream per chunk: chunks are compressed side by side, and a reader can decompress any of
+//! them alone, also side by side. Blocks of several chunks are made of parts that end between two
+//! bytes ([`DeviceDeflate::parts`]): put together they are one stream.
+//!
+//! Why not zlib's algorithm: it walks from byte to byte. Here every position of a chunk looks for
+//! matches at the same time, at fixed short offsets and where its hash was last seen; only the
+//! choice among the matches walks, and only from match to match.
+//!
+//! Invariant: a chunk never grows by more than 10 bytes.
 
 use standfast_format::FilterKind;
 
-use crate::deflate::{CHUNK_BYTES, element_bytes};
 use crate::device::{Args, DeviceBuffer, DeviceSlice, Gpu, Shape, Stream};
 use crate::error::Result;
 use crate::kernels::{DEFLATE, Kernel};
 use crate::packed::{Packed, Slots};
 use crate::pages;
+
+/// Ends a stream made of parts: an empty stored block, the last one.
+pub const END_OF_STREAM: [u8; 5] = [1, 0, 0, 0xff, 0xff];
+
+/// Raw bytes of a full chunk.
+pub const CHUNK_BYTES: usize = 65536;
+
+/// Element size of the filter; 1 where bytes stay as they are. Panics if the filter takes differences.
+pub fn element_bytes(filter: FilterKind) -> usize {
+    match filter {
+        FilterKind::None => 1,
+        FilterKind::Shuffle4 => 4,
+        FilterKind::Shuffle8 => 8,
+        // Chosen by the caller, never read from anywhere.
+        FilterKind::Delta4 | FilterKind::Delta8 => panic!("the device has no filter {filter}"),
+    }
+}
 
 /// A chunk's slot, threads and shared memory of a block; as in the source.
 const SLOT_BYTES: usize = CHUNK_BYTES + 16;
@@ -39,8 +70,7 @@ impl DeviceDeflate {
         Self::with(gpu, filter, bytes_max, true)
     }
 
-    /// The same without a filter, every chunk a part of a stream: what
-    /// [`encode_part`](crate::deflate::encode_part) makes.
+    /// The same without a filter, every chunk a part of a stream that [`END_OF_STREAM`] ends.
     pub fn parts(gpu: &Gpu, bytes_max: usize) -> Result<Self> {
         Self::with(gpu, FilterKind::None, bytes_max, false)
     }

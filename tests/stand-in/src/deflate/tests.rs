@@ -1,6 +1,7 @@
 //! The codec's reference against an inflater that is not ours.
 
 use standfast_format::CodecKind;
+use standfast_gpu::deflate::END_OF_STREAM;
 use standfast_testkit::vectors;
 
 use super::*;

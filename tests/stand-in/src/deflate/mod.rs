@@ -1,14 +1,19 @@
-//! The codec on the CPU: the reference of `kernels/deflate.cu`, step by step, to the same bytes.
+//! Deflate as the device compresses: the reference of `crates/gpu/kernels/deflate.cu`, step by step,
+//! to the same bytes.
 //!
 //! Written for clarity, not for speed: on a CPU other compressors find more in less time.
+
+mod code;
+#[cfg(test)]
+mod tests;
 
 use std::ops::Range;
 
 use standfast_format::FilterKind;
-
-use super::code::Code;
-use super::{CHUNK_BYTES, Symbol, distance_symbol, element_bytes, length_symbol};
+use standfast_gpu::deflate::{CHUNK_BYTES, element_bytes};
 use standfast_reduce::float::log2_256;
+
+use code::Code;
 
 /// Positions that are searched at the same time: none sees another's hash.
 const TILE: usize = 512;
@@ -325,4 +330,37 @@ fn stored(chunk: &[u8], last: bool) -> Vec<u8> {
         bytes
     };
     chunk.chunks(STORED_PIECE).enumerate().flat_map(piece).collect()
+}
+
+/// A symbol with extra bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Symbol {
+    symbol: usize,
+    extra_bits: u32,
+    extra: u32,
+}
+
+/// The symbol of a match length, given less 3.
+fn length_symbol(length: u32) -> Symbol {
+    match length {
+        255 => Symbol { symbol: 285, extra_bits: 0, extra: 0 },
+        0..4 => Symbol { symbol: 257 + length as usize, extra_bits: 0, extra: 0 },
+        _ => {
+            let extra_bits = length.ilog2() - 2;
+            let symbol = 261 + 4 * extra_bits + (length >> extra_bits & 3);
+            let extra = length & ((1 << extra_bits) - 1);
+            Symbol { symbol: symbol as usize, extra_bits, extra }
+        }
+    }
+}
+
+/// The symbol of a match distance, given less 1.
+fn distance_symbol(distance: u32) -> Symbol {
+    if distance < 2 {
+        return Symbol { symbol: distance as usize, extra_bits: 0, extra: 0 };
+    }
+    let extra_bits = distance.ilog2() - 1;
+    let symbol = 2 + 2 * extra_bits + (distance >> extra_bits & 1);
+    let extra = distance & ((1 << extra_bits) - 1);
+    Symbol { symbol: symbol as usize, extra_bits, extra }
 }
