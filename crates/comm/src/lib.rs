@@ -1,10 +1,9 @@
 //! How the ranks of a job talk to each other.
 //!
-//! One trait, [`Comm`], and its implementations: [`Solo`] (a program of one rank), [`Threads`]
-//! (many virtual ranks in one process: tests, experiments, simulations), and MPI (its own crate,
-//! through a table of C functions). What is built from messages alone, for any number of ranks,
-//! is in [`collective`] and works on all of them. [`Collective`] is what a job talks through: there
-//! nobody goes on unless everybody can.
+//! One trait, [`Comm`], and its implementations: [`Solo`] (a program of one rank), MPI (its own crate,
+//! through a table of C functions), and for tests ranks that are threads or processes (`tests/kit`).
+//! What is built from messages alone, for any number of ranks, is in [`collective`] and works on all of
+//! them. [`Collective`] is what a job talks through: there nobody goes on unless everybody can.
 //!
 //! Invariants:
 //! - Messages between two ranks with one tag arrive in the order in which they were sent.
@@ -19,7 +18,6 @@ mod fuse;
 mod ranks;
 mod solo;
 mod stop;
-mod threads;
 
 pub use around::{Around, Call};
 pub use converse::converse;
@@ -28,7 +26,6 @@ pub use fuse::Fuse;
 pub use ranks::{Collective, Step};
 pub use solo::Solo;
 pub use stop::{Agreed, Failed, Failure, Fault, Lost, Own, Phase, Stop};
-pub use threads::{Threads, run_threads};
 
 /// Distinguishes conversations between the same two ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,7 +1,8 @@
 //! The communicators of this crate against the one suite.
 
-use standfast_comm::{Comm, Fuse, Solo, converse, run_threads};
+use standfast_comm::{Comm, Fuse, Solo, converse};
 use standfast_conformance::comm as conformance;
+use standfast_testkit::run_threads;
 
 #[test]
 fn solo() {
@@ -48,7 +49,7 @@ fn a_broken_promise_is_found() {
     use standfast_comm::{Concurrency, Result, Tag};
 
     /// Forgets the last byte of messages longer than a page.
-    struct Forgetful(standfast_comm::Threads);
+    struct Forgetful(standfast_testkit::Threads);
 
     impl Comm for Forgetful {
         fn rank(&self) -> usize {

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::{Result, anyhow};
 use lab_ring::{Lent, Nowhere};
-use standfast_comm::{Comm, Threads, run_threads};
+use standfast_comm::Comm;
 use standfast_format::{AttemptId, JobId, Version};
 use standfast_gpu::erasure::{
     self, Code, DeviceArithmetic, DevicePieces, Family, HostErasure, Input, Matrix, Output, Room,
@@ -19,7 +19,7 @@ use standfast_ring::{
     Arithmetic, Cpu, Means, Memory, Options, Order, Outside, Shape, Source, Stamp, Topology,
     encode_with,
 };
-use standfast_testkit::vectors;
+use standfast_testkit::{Threads, run_threads, vectors};
 
 use crate::bench::{rate, seconds};
 use crate::check::put;

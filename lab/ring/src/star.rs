@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use standfast_comm::{Comm, Tag, Threads, run_threads};
+use standfast_comm::{Comm, Tag};
 use standfast_format::{AttemptId, JobId, Version};
 
 use super::ends::{Lent, Nowhere};
@@ -13,6 +13,7 @@ use standfast_ring::recover::{Holding, Recovery, recover};
 use standfast_ring::shard::Stamp;
 use standfast_ring::topology::{Piece, Shape, Topology};
 use standfast_ring::{Options, encode};
+use standfast_testkit::{Threads, run_threads};
 
 const STAMP: Stamp = Stamp { job: JobId([0; 16]), version: Version(1), attempt: AttemptId([0; 8]) };
 

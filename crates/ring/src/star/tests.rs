@@ -1,4 +1,5 @@
-use standfast_comm::{Comm, Tag, run_threads};
+use standfast_comm::{Comm, Tag};
+use standfast_testkit::run_threads;
 
 use crate::encode::{Order, encode, encode_with};
 use crate::error::{Error, Outside};

@@ -1,7 +1,8 @@
 //! Device regions of several ranks: pages are shared among ranks, wherever they lie.
 
 use standfast::{Job, Level, Version};
-use standfast_comm::{Comm, run_threads};
+use standfast_comm::Comm;
+use standfast_testkit::run_threads;
 
 use crate::world::{World, bytes_of, noise};
 

@@ -7,8 +7,8 @@
 //! The ranks must share a clock, so that a barrier can be checked: they run on one machine.
 //!
 //! ```
-//! use standfast_comm::run_threads;
 //! use standfast_conformance::comm;
+//! use standfast_testkit::run_threads;
 //! run_threads(3, |end| comm::run(&end));
 //! ```
 

@@ -6,8 +6,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use crate::error::{Error, Result};
-use crate::{Comm, Concurrency, Tag};
+use standfast_comm::{Comm, Concurrency, Error, Result, Tag, collective};
 
 /// Tags of the communicator's own conversations; a program's tags are below.
 const OWN: u32 = 1 << 16;
@@ -246,11 +245,11 @@ impl Comm for Threads {
     }
 
     fn barrier(&self) -> Result<()> {
-        crate::collective::barrier(self)
+        collective::barrier(self)
     }
 
     fn split(&self, colour: Option<u32>, key: u32) -> Result<Option<Box<dyn Comm>>> {
-        let told = crate::collective::all_gather(self, &encode_choice(colour, key))?;
+        let told = collective::all_gather(self, &encode_choice(colour, key))?;
         let mut members = Vec::new();
         for (rank, choice) in told.iter().enumerate() {
             let why = "a choice of colour has 9 bytes";

@@ -1,6 +1,8 @@
-use super::*;
-use crate::collective::all_sum;
-use crate::run_threads;
+//! Conversations in which ranks panic.
+
+use standfast_comm::collective::all_sum;
+use standfast_comm::{Comm, Error, converse};
+use standfast_testkit::run_threads;
 
 /// Two calls of different patterns, and a panic of some ranks before, between or after them.
 #[test]

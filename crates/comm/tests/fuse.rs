@@ -1,5 +1,7 @@
-use super::*;
-use crate::{Tag, run_threads};
+//! After a failure nothing is sent any more.
+
+use standfast_comm::{Comm, Error, Fuse, Tag};
+use standfast_testkit::run_threads;
 
 const TAG: Tag = Tag(3);
 

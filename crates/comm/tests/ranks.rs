@@ -1,7 +1,8 @@
-use standfast_format::Kind;
+//! Agreements: what one rank cannot do all of them learn.
 
-use super::*;
-use crate::{Stop, run_threads};
+use standfast_comm::{Agreed, Collective, Error, Failure, Fault, Phase, Step, Stop};
+use standfast_format::Kind;
+use standfast_testkit::run_threads;
 
 #[derive(Clone, Debug, PartialEq)]
 enum Trouble {
