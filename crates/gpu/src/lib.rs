@@ -9,13 +9,12 @@
 //! a CPU alone can read, so a restart needs no GPU.
 //!
 //! ```
-//! use standfast_gpu::float::{self, Element};
+//! use standfast_gpu::Gpu;
 //!
-//! let numbers: Vec<u8> = (0..1000).flat_map(|i| f64::from(i).to_le_bytes()).collect();
-//! let stream = float::encode(&numbers, Element::F64);
-//! assert!(stream.len() < numbers.len());
-//! assert_eq!(float::decode(&stream)?, numbers);
-//! # Ok::<(), standfast_reduce::Error>(())
+//! match Gpu::open() {
+//!     Ok(gpu) => println!("{} with {} bytes", gpu.name(), gpu.memory_bytes()),
+//!     Err(why) => println!("no GPU is used: {why}"),
+//! }
 //! ```
 //!
 //! What it is not: a general GPU toolkit, or a part of the checkpoint path that must be there.

@@ -11,7 +11,7 @@ use standfast_gpu::hash::{DIGEST_BYTES, DeviceHasher, MARK_CHANGED, MARK_ZERO};
 use standfast_gpu::memory::{self, Choice, DeviceMemory, Settings};
 use standfast_gpu::{DeviceBuffer, Error, Gpu, Stream};
 use standfast_reduce::{BlockDecoder, PageHasher};
-use standfast_stand_in::{Faults, StandIn, deflate as reference};
+use standfast_stand_in::{self as reference, Faults, StandIn};
 use standfast_testkit::vectors;
 
 use crate::report::Report;
@@ -146,7 +146,7 @@ fn floats(stream: &Stream, report: &mut Report) -> Result<()> {
             stream.wait()?;
             let packed = codec.packed();
             let payload = get(stream, &out, packed.bytes())?;
-            let expected = float::encode(&raw, element);
+            let expected = reference::float::encode(&raw, element);
             cases += 1;
             if float::frame(element, raw.len() as u64, &packed, &payload) != expected {
                 wrong.push(format!("{name} as {element:?}, encoded"));
@@ -166,7 +166,7 @@ fn floats(stream: &Stream, report: &mut Report) -> Result<()> {
 /// A changed byte gives an error or other numbers, and never hurts the device.
 fn damaged_floats(stream: &Stream, report: &mut Report) -> Result<()> {
     let raw = vectors::noisy_f64(70_000, 3);
-    let encoded = float::encode(&raw, Element::F64);
+    let encoded = reference::float::encode(&raw, Element::F64);
     let parsed = float::parse(&encoded)?;
     let codec = DeviceFloat::new(stream.gpu(), Element::F64, raw.len())?;
     let decoded = stream.gpu().allocate("decoded", raw.len())?;
@@ -210,7 +210,7 @@ fn deflated(stream: &Stream, report: &mut Report) -> Result<()> {
                 let block = decoder.decode(CodecKind::Deflate, filter, found, chunk.len());
                 if block.ok() != Some(chunk) {
                     wrong.push(format!("{name}, {filter}: does not inflate"));
-                } else if found != reference::encode_chunk(chunk, filter) {
+                } else if found != reference::deflate::encode_chunk(chunk, filter) {
                     wrong.push(format!("{name}, {filter}: differs from the reference"));
                 }
             }
@@ -226,7 +226,7 @@ fn deflated(stream: &Stream, report: &mut Report) -> Result<()> {
         let bytes = get(stream, &out, packed.bytes())?;
         for (chunk, range) in raw.chunks(deflate::CHUNK_BYTES).zip(packed.ranges()) {
             cases += 1;
-            if bytes[range] != reference::encode_part(chunk) {
+            if bytes[range] != reference::deflate::encode_part(chunk) {
                 wrong.push(format!("{name}: a part differs from the reference"));
             }
         }
@@ -342,7 +342,7 @@ fn pipelines(gpu: &Gpu, report: &mut Report) -> Result<()> {
         pipeline.run(source, |piece| {
             let part = &raw[piece.raw.clone()];
             let framed = float::frame(Element::F64, part.len() as u64, piece.packed, piece.bytes);
-            if piece.raw.start != next || framed != float::encode(part, Element::F64) {
+            if piece.raw.start != next || framed != reference::float::encode(part, Element::F64) {
                 wrong.push(format!("{name}: piece at {}", piece.raw.start));
             }
             next = piece.raw.end;

@@ -1,8 +1,11 @@
 //! Codecs of a device by their CPU references.
 
 use standfast_gpu::deflate::CHUNK_BYTES;
+use standfast_gpu::float::parse;
 use standfast_gpu::memory::Encoding;
-use standfast_gpu::{Packed, Result, float};
+use standfast_gpu::{Packed, Result};
+
+use crate::float;
 
 /// The chunks of bytes that are encoded together; Deflate's as `deflate` makes them.
 pub(crate) fn chunks_of(
@@ -14,7 +17,7 @@ pub(crate) fn chunks_of(
         Encoding::Raw => vec![raw.to_vec()],
         Encoding::Float(element) => {
             let stream = float::encode(raw, element);
-            let parsed = float::parse(&stream)?;
+            let parsed = parse(&stream)?;
             parsed.packed.ranges().map(|range| parsed.payload[range].to_vec()).collect()
         }
         Encoding::Deflate => raw.chunks(CHUNK_BYTES).map(deflate).collect(),

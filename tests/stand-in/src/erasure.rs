@@ -1,11 +1,9 @@
 //! Products and pieces of a star on a device that is none: memory of the process and the CPU kernels.
 
-use standfast_gpu::erasure::{
-    Body, DevicePieces, HostErasure, Input, Lane, Matrix, Output, Room, multiply,
-};
+use standfast_gpu::erasure::{HostErasure, Input, Lane, Matrix, Output, Room, multiply};
 use standfast_gpu::{DeviceSlice, Result};
 
-use crate::{Faults, Step};
+use crate::{Body, DevicePieces, Faults, Step};
 
 /// Multiplies as a device would, with these faults to come.
 pub fn host_erasure(room: Room, faults: &Faults) -> Result<HostErasure> {

@@ -4,7 +4,7 @@
 //! `k + m` -> [`Code::rebuild`] times them -> those that are lost. Codes, matrices and the products
 //! on the CPU are those of `crates/ring`; the device gives the same bytes: [`DeviceErasure`] from
 //! and to device memory, [`HostErasure`] from and to host memory. [`DeviceArithmetic`] multiplies for
-//! a whole star, whose pieces lie in host memory or, as [`DevicePieces`], on the device.
+//! a whole star, whose pieces lie in host memory or on the device ([`PlacedPieces`]).
 //!
 //! Why the device takes any matrix: encoding, rebuilding and the partial sums of a star all are
 //! one product.
@@ -12,7 +12,6 @@
 mod device;
 mod host;
 mod lane;
-mod pieces;
 mod star;
 
 pub use device::DeviceErasure;
@@ -20,10 +19,9 @@ pub use device::DeviceErasure;
 pub(crate) use device::KERNELS;
 pub use host::{HostErasure, Input, Output, Room};
 pub use lane::Lane;
-pub use pieces::{Body, DevicePieces};
 pub use standfast_ring::Matrix;
 pub use standfast_ring::code::{Code, Family, PIECES_MAX};
-pub use star::{DeviceArithmetic, STAR_BLOCK_BYTES};
+pub use star::{DeviceArithmetic, PlacedPieces, STAR_BLOCK_BYTES, There};
 
 use standfast_ring::kernel::Combine;
 

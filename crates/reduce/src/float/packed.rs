@@ -6,7 +6,7 @@
 pub const CHUNK_ALIGN: usize = 16;
 
 /// `bytes` rounded up to where the next chunk may start.
-pub(super) fn aligned(bytes: usize) -> usize {
+pub fn aligned(bytes: usize) -> usize {
     bytes.next_multiple_of(CHUNK_ALIGN)
 }
 

@@ -11,8 +11,8 @@ use std::ops::Range;
 
 use standfast_format::FilterKind;
 use standfast_gpu::deflate::{CHUNK_BYTES, element_bytes};
-use standfast_reduce::float::log2_256;
 
+use crate::float::log2_256;
 use code::Code;
 
 /// Positions that are searched at the same time: none sees another's hash.

@@ -1,8 +1,10 @@
 //! The codec's reference: what comes back, how small it gets, what damage does.
 
-use super::*;
 use proptest::prelude::*;
+use standfast_reduce::float::{CHUNK_HEADER_BYTES, STREAM_HEADER_BYTES, decode};
 use standfast_testkit::vectors;
+
+use super::*;
 
 fn round_trip(raw: &[u8], element: Element) -> usize {
     let stream = encode(raw, element);

@@ -1,14 +1,17 @@
-//! Encoding, the reference of `float.cu` in `crates/gpu`: step by step, to the same bytes.
+//! The codec for numbers as the device encodes: the reference of `crates/gpu/kernels/float.cu`, step by
+//! step, to the same bytes.
 //!
 //! Sample -> transform and candidate planes -> counts -> frequencies -> segments. Written for
 //! clarity: where speed matters a device encodes.
 
-use super::Element;
-use super::format::{
+#[cfg(test)]
+mod tests;
+
+use standfast_reduce::float::format::{
     CHUNK_HEADER_BYTES, ESCAPED, FREQUENCIES_BYTES, Header, LANES, Mode, PROBABILITY,
     PROBABILITY_BITS, Plane, SEGMENT_BYTES, SEGMENTS, STATE_MIN, STATES_BYTES, SYMBOLS, Transform,
 };
-use super::packed::aligned;
+use standfast_reduce::float::{CHUNK_BYTES, Element, Packed, aligned, frame};
 
 /// Rounds of a segment that are looked at before anything is decided.
 const SAMPLED_ROUNDS: usize = 4;
@@ -44,15 +47,28 @@ impl Numbers {
     }
 }
 
+/// Encodes as a device does.
+pub fn encode(raw: &[u8], element: Element) -> Vec<u8> {
+    let chunks: Vec<Vec<u8>> =
+        raw.chunks(CHUNK_BYTES).map(|chunk| encode_chunk(chunk, element)).collect();
+    let packed = Packed::new(chunks.iter().map(|chunk| chunk.len() as u32).collect());
+    let mut payload = Vec::with_capacity(packed.bytes());
+    for chunk in chunks {
+        payload.extend(chunk);
+        payload.resize(aligned(payload.len()), 0);
+    }
+    frame(element, raw.len() as u64, &packed, &payload)
+}
+
 /// log2 in 1/256 bits, the fraction taken as linear. Kernels have the same, so that references
 /// take the same decisions.
-pub fn log2_256(value: u32) -> u32 {
+pub(crate) fn log2_256(value: u32) -> u32 {
     let whole = value.ilog2();
     whole << 8 | (value << (31 - whole) & 0x7fff_ffff) >> 23
 }
 
 /// Numbers that all lanes take in one round.
-pub(super) fn round_elements(element: Element) -> usize {
+fn round_elements(element: Element) -> usize {
     LANES * 8 / element.bytes()
 }
 
@@ -75,7 +91,7 @@ fn plane_of(coded: u64, plane: usize) -> u8 {
     (coded >> (8 * plane)) as u8
 }
 
-pub(super) fn encode_chunk(chunk: &[u8], element: Element) -> Vec<u8> {
+fn encode_chunk(chunk: &[u8], element: Element) -> Vec<u8> {
     let numbers = Numbers::of(chunk, element);
     let (transform, candidates) = choose(&numbers);
     let mut planes = [Plane::Raw; 8];

@@ -1,8 +1,14 @@
-//! The codec on the device.
+//! Codec for arrays of numbers on the device.
+//!
+//! Format and decoder for the CPU are in [`standfast_reduce::float`]: a restart needs no device to read
+//! what [`DeviceFloat`] writes. The encoder's reference on the CPU is `tests/stand-in`'s.
+
+pub use standfast_reduce::float::{
+    CHUNK_BYTES, CHUNK_HEADER_BYTES, Element, STREAM_HEADER_BYTES, decode, frame, parse,
+};
 
 use crate::device::{Args, DeviceSlice, Gpu, Shape, Stream};
 use crate::error::{Error, Result};
-use crate::float::{CHUNK_BYTES, CHUNK_HEADER_BYTES, Element};
 use crate::kernels::{FLOAT, Kernel};
 use crate::packed::{Packed, Slots};
 

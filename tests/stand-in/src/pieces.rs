@@ -1,18 +1,17 @@
 //! Pieces of a star that lie in device memory: read there, made there.
 //!
 //! A block crosses to the host once, because its checksum is made there and so that the CPU can go on
-//! with it; its products are made where it lies ([`DeviceArithmetic`](super::DeviceArithmetic)), and
+//! with it; its products are made where it lies ([`DeviceArithmetic`](standfast_gpu::erasure::DeviceArithmetic)), and
 //! cross because they travel to other ranks. What is made arrives from other ranks and crosses to the
 //! device. A shard's header stays on the host, so that its bytes start at a multiple of 16.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use standfast_gpu::erasure::{PlacedPieces, There};
+use standfast_gpu::{DeviceBuffer, DeviceSlice, Gpu, Result, Stream};
 use standfast_ring::topology::Piece;
 use standfast_ring::{Outside, Shard, Sink, Source};
-
-use crate::device::{DeviceBuffer, DeviceSlice, Gpu, Stream};
-use crate::error::Result;
 
 /// Memory of a device that holds a piece.
 pub trait Body: Send {
@@ -125,19 +124,12 @@ impl DevicePieces {
         let bytes = self.lock().whole.get(&piece).map_or(0, File::bytes) as u64;
         Shard::open(bytes, |at, into| self.clone().read(piece, at, into))
     }
+}
 
-    /// Does something with a stretch of a piece's file, where that lies on the device. Nothing is
-    /// freed meanwhile.
-    pub(super) fn stretch<T>(
-        &self,
-        piece: Piece,
-        at: u64,
-        bytes: usize,
-        work: impl FnOnce(Option<DeviceSlice<'_>>) -> T,
-    ) -> T {
+impl PlacedPieces for DevicePieces {
+    fn stretch(&self, piece: Piece, at: u64, bytes: usize, work: &mut There<'_>) -> Result<()> {
         let files = self.lock();
-        let there = files.whole.get(&piece).and_then(|file| file.stretch(at, bytes));
-        work(there)
+        work(files.whole.get(&piece).and_then(|file| file.stretch(at, bytes)))
     }
 }
 
