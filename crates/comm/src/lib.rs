@@ -99,8 +99,7 @@ pub trait Comm: Send + Sync {
         tag: Tag,
         into: &mut Vec<u8>,
     ) -> Result<()> {
-        *into = self.exchange(to, message, from, tag)?;
-        Ok(())
+        self.exchange_over(to, message, from, tag, into)
     }
 
     /// As [`Comm::exchange`], into a buffer that is used again. What is sent stays as it is.
@@ -120,7 +119,9 @@ pub trait Comm: Send + Sync {
     fn all_to_all(&self, outgoing: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>>;
 
     /// Waits until every rank has come here.
-    fn barrier(&self) -> Result<()>;
+    fn barrier(&self) -> Result<()> {
+        collective::barrier(self)
+    }
 
     /// A new communicator of the ranks that give the same colour, ordered by key, then by rank
     /// here. `None` takes part in the call and belongs to no new one.

@@ -244,10 +244,6 @@ impl Comm for Threads {
         (0..self.size()).map(|from| self.take(from, ALL_TO_ALL, "exchange with all")).collect()
     }
 
-    fn barrier(&self) -> Result<()> {
-        collective::barrier(self)
-    }
-
     fn split(&self, colour: Option<u32>, key: u32) -> Result<Option<Box<dyn Comm>>> {
         let told = collective::all_gather(self, &encode_choice(colour, key))?;
         let mut members = Vec::new();
