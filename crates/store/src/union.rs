@@ -10,7 +10,7 @@ use std::sync::Arc;
 use standfast_format::Kind;
 
 use crate::contract::{Lock, LockGuard, ObjectMeta, ObjectReader, ObjectWriter, Store};
-use crate::error::{Error, Result};
+use crate::error::{Error, Object, Result};
 
 /// Some stores, looked at together.
 #[derive(Debug)]
@@ -65,8 +65,7 @@ impl Store for UnionStore {
                 opened => return opened,
             }
         }
-        let object = name.to_owned();
-        Err(missing.unwrap_or(Error::Missing { object, store: self.describe() }))
+        Err(missing.unwrap_or_else(|| Error::Missing(Object::new(name, self.describe()))))
     }
 
     fn list(&self, prefix: &str) -> Result<Vec<ObjectMeta>> {

@@ -18,7 +18,7 @@ use standfast_format::Kind;
 use super::io_threads::{Data, Flight, IoThreads};
 use super::part::{IfExists, Part};
 use crate::contract::{HELD_BYTES_MAX, ObjectWriter, OwnedBytes};
-use crate::error::{Error, Result};
+use crate::error::{Error, Object, Result};
 use crate::meter::WriteMeter;
 use crate::sizes::WriteSizes;
 use standfast_sys::{ALIGN, AlignedBuf};
@@ -30,8 +30,7 @@ const RESERVE_BYTES_MAX: u64 = 4 << 30;
 
 pub(super) struct DirWriter {
     part: Option<Part>,
-    name: String,
-    store: String,
+    object: Object,
     threads: Arc<IoThreads>,
     flight: Arc<Flight>,
     filling: Filling,
@@ -61,8 +60,7 @@ struct Gathered {
 impl DirWriter {
     pub(super) fn new(part: Part, threads: Arc<IoThreads>, size_hint: Option<u64>) -> DirWriter {
         DirWriter {
-            name: part.name().to_owned(),
-            store: part.tree().describe().to_owned(),
+            object: part.tree().object_at(part.name()),
             part: Some(part),
             sizes: WriteSizes::new(threads.chunk_bytes()),
             threads,
@@ -78,8 +76,7 @@ impl DirWriter {
     fn part(&self) -> Result<&Part> {
         self.part.as_ref().ok_or_else(|| {
             let (kind, first) = self.failed.clone().unwrap_or((Kind::Bug, "its end".to_owned()));
-            let (object, store) = (self.name.clone(), self.store.clone());
-            Error::GivenUp { object, store, kind, first }
+            Error::GivenUp { object: self.object.clone(), kind, first }
         })
     }
 
