@@ -73,7 +73,7 @@ pub fn encode_chunk(chunk: &[u8], filter: FilterKind) -> Vec<u8> {
 }
 
 /// One chunk of at most [`CHUNK_BYTES`] as a part of a stream: others may follow, or
-/// [`END_OF_STREAM`](super::END_OF_STREAM).
+/// [`END_OF_STREAM`](standfast_gpu::deflate::END_OF_STREAM).
 pub fn encode_part(chunk: &[u8]) -> Vec<u8> {
     assert!(chunk.len() <= CHUNK_BYTES, "a chunk of {} bytes", chunk.len());
     encode(chunk, false)
