@@ -10,6 +10,7 @@ use standfast_format::{
     SEGMENT_HEADER_BYTES, SegmentFooter, StoreIdentity, Version,
 };
 use standfast_reduce::float;
+use standfast_stand_in::float::encode;
 
 use crate::envelope::{AS_IT_IS, BODY, body};
 use crate::ring;
@@ -136,7 +137,7 @@ fn float_seeds() -> Vec<Vec<u8>> {
         (0..500).flat_map(|i| (f64::from(i * i % 997) / 7.0).sin().to_le_bytes()).collect();
     let long = vec![3; float::CHUNK_BYTES + 9];
     let all = float::Element::ALL.into_iter();
-    all.flat_map(|element| [&calm, &noisy, &long].map(|raw| float::encode(raw, element))).collect()
+    all.flat_map(|element| [&calm, &noisy, &long].map(|raw| encode(raw, element))).collect()
 }
 
 fn config_seeds() -> Vec<Vec<u8>> {

@@ -10,9 +10,9 @@ use std::sync::atomic::AtomicU64;
 use arbitrary::{Arbitrary, Unstructured};
 use standfast::{Manifest, Rank};
 use standfast_format::{Image, StoreHeader};
-use standfast_write::SegmentReader;
 use standfast_restart::{Inventory, Rebuild, Sink, check_segment, read_image};
 use standfast_store::{MemoryStore, Store};
+use standfast_write::SegmentReader;
 
 use crate::envelope;
 use crate::sample::SAMPLE;

@@ -5,8 +5,8 @@ use std::ffi::{c_char, c_int, c_void};
 use standfast::Version;
 
 use crate::argument::{self, Out};
-use crate::error::{Failure, Outcome, call};
-use crate::handle::{self, sf_job};
+use crate::error::{Failure, Outcome};
+use crate::handle::{Open, on_job, sf_job};
 
 /// Allocates zeroed memory on pages of its own and protects it: from now on it is part of every
 /// checkpoint and filled by every restart. Large allocations ask for huge pages.
@@ -35,7 +35,9 @@ pub unsafe extern "C" fn sf_alloc_protected(
     out_start: *mut *mut c_void,
 ) -> c_int {
     // SAFETY: the caller vouches for name and result.
-    call("sf_alloc_protected", || unsafe { alloc(job, name, bytes, elem, 1, out_start) })
+    on_job("sf_alloc_protected", job, |open| unsafe {
+        alloc(open, name, bytes, elem, 1, out_start)
+    })
 }
 
 /// As `sf_alloc_protected`, at an address that is a multiple of a power of two.
@@ -62,31 +64,29 @@ pub unsafe extern "C" fn sf_alloc_protected_aligned(
     alignment: usize,
     out_start: *mut *mut c_void,
 ) -> c_int {
-    call("sf_alloc_protected_aligned", || {
+    on_job("sf_alloc_protected_aligned", job, |open| {
         // SAFETY: the caller vouches for name and result.
-        unsafe { alloc(job, name, bytes, elem, alignment, out_start) }
+        unsafe { alloc(open, name, bytes, elem, alignment, out_start) }
     })
 }
 
 /// # Safety
 /// As `sf_alloc_protected`.
 unsafe fn alloc(
-    job: *mut sf_job,
+    open: &Open,
     name: *const c_char,
     bytes: usize,
     elem: c_int,
     alignment: usize,
     out_start: *mut *mut c_void,
 ) -> Outcome {
-    handle::with(job, |open| {
-        // SAFETY: the caller vouches for both.
-        let (name, out) =
-            unsafe { (argument::text("name", name)?, Out::required("out_start", out_start)?) };
-        let elem = u8::try_from(elem)
-            .map_err(|_| Failure::invalid(format!("elem {elem} is none of 0, 1, 2, 4, 8, 16")))?;
-        out.put(open.job.alloc_memory(name, bytes, alignment, elem)?.cast());
-        Ok(())
-    })
+    // SAFETY: the caller vouches for both.
+    let (name, out) =
+        unsafe { (argument::text("name", name)?, Out::required("out_start", out_start)?) };
+    let elem = u8::try_from(elem)
+        .map_err(|_| Failure::invalid(format!("elem {elem} is none of 0, 1, 2, 4, 8, 16")))?;
+    out.put(open.job.alloc_memory(name, bytes, alignment, elem)?.cast());
+    Ok(())
 }
 
 /// Gives an allocation another length: what fits is kept, what is new is zero. The next checkpoint
@@ -111,14 +111,12 @@ pub unsafe extern "C" fn sf_realloc_protected(
     bytes: usize,
     out_start: *mut *mut c_void,
 ) -> c_int {
-    call("sf_realloc_protected", || {
-        handle::with(job, |open| {
-            // SAFETY: the caller vouches for both.
-            let (name, out) =
-                unsafe { (argument::text("name", name)?, Out::required("out_start", out_start)?) };
-            out.put(open.job.resize_memory(name, bytes)?.cast());
-            Ok(())
-        })
+    on_job("sf_realloc_protected", job, |open| {
+        // SAFETY: the caller vouches for both.
+        let (name, out) =
+            unsafe { (argument::text("name", name)?, Out::required("out_start", out_start)?) };
+        out.put(open.job.resize_memory(name, bytes)?.cast());
+        Ok(())
     })
 }
 
@@ -135,12 +133,10 @@ pub unsafe extern "C" fn sf_realloc_protected(
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sf_free_protected(job: *mut sf_job, name: *const c_char) -> c_int {
-    call("sf_free_protected", || {
-        handle::with(job, |open| {
-            // SAFETY: the caller vouches for the name.
-            let name = unsafe { argument::text("name", name) }?;
-            Ok(open.job.free_memory(name)?)
-        })
+    on_job("sf_free_protected", job, |open| {
+        // SAFETY: the caller vouches for the name.
+        let name = unsafe { argument::text("name", name) }?;
+        Ok(open.job.free_memory(name)?)
     })
 }
 
@@ -164,21 +160,19 @@ pub unsafe extern "C" fn sf_find_protected(
     out_start: *mut *mut c_void,
     out_bytes: *mut usize,
 ) -> c_int {
-    call("sf_find_protected", || {
-        handle::with(job, |open| {
-            // SAFETY: the caller vouches for all three.
-            let (name, start, bytes) = unsafe {
-                (
-                    argument::text("name", name)?,
-                    Out::optional("out_start", out_start)?,
-                    Out::optional("out_bytes", out_bytes)?,
-                )
-            };
-            let (address, length) = open.job.memory(name)?;
-            start.put(address.cast());
-            bytes.put(length);
-            Ok(())
-        })
+    on_job("sf_find_protected", job, |open| {
+        // SAFETY: the caller vouches for all three.
+        let (name, start, bytes) = unsafe {
+            (
+                argument::text("name", name)?,
+                Out::optional("out_start", out_start)?,
+                Out::optional("out_bytes", out_bytes)?,
+            )
+        };
+        let (address, length) = open.job.memory(name)?;
+        start.put(address.cast());
+        bytes.put(length);
+        Ok(())
     })
 }
 
@@ -203,13 +197,11 @@ pub unsafe extern "C" fn sf_alloc_from_checkpoint(
     version: u64,
     out_count: *mut usize,
 ) -> c_int {
-    call("sf_alloc_from_checkpoint", || {
-        handle::with(job, |open| {
-            // SAFETY: the caller vouches for the result.
-            let count = unsafe { Out::optional("out_count", out_count)? };
-            let version = (version != 0).then_some(Version(version));
-            count.put(open.job.recreate(version)?.len());
-            Ok(())
-        })
+    on_job("sf_alloc_from_checkpoint", job, |open| {
+        // SAFETY: the caller vouches for the result.
+        let count = unsafe { Out::optional("out_count", out_count)? };
+        let version = (version != 0).then_some(Version(version));
+        count.put(open.job.recreate(version)?.len());
+        Ok(())
     })
 }

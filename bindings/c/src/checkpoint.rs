@@ -7,8 +7,8 @@ use std::ffi::{c_char, c_int};
 use standfast::{Job, Kind, Level, Manifest, Progress, Report, Version};
 
 use crate::argument::{self, Buffer, Entries, Entry, Out};
-use crate::error::{Failure, Outcome, call};
-use crate::handle::{self, sf_job};
+use crate::error::{Failure, Outcome};
+use crate::handle::{on_job, sf_job};
 
 /// For `sf_checkpoint`: the version after the largest so far.
 pub const SF_NEXT: u64 = 0;
@@ -143,15 +143,13 @@ pub unsafe extern "C" fn sf_checkpoint(
     version: u64,
     out_version: *mut u64,
 ) -> c_int {
-    call("sf_checkpoint", || {
+    on_job("sf_checkpoint", job, |open| {
         // SAFETY: the caller vouches for it.
         let out = unsafe { Out::optional("out_version", out_version) }?;
-        handle::with(job, |open| {
-            let chosen = (version != SF_NEXT).then_some(Version(version));
-            let taken = open.job.checkpoint(chosen)?;
-            out.put(taken.0);
-            Ok(())
-        })
+        let chosen = (version != SF_NEXT).then_some(Version(version));
+        let taken = open.job.checkpoint(chosen)?;
+        out.put(taken.0);
+        Ok(())
     })
 }
 
@@ -172,13 +170,11 @@ pub unsafe extern "C" fn sf_checkpoint(
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sf_point(job: *mut sf_job, out_version: *mut u64) -> c_int {
-    call("sf_point", || {
+    on_job("sf_point", job, |open| {
         // SAFETY: the caller vouches for it.
         let out = unsafe { Out::optional("out_version", out_version) }?;
-        handle::with(job, |open| {
-            out.put(open.job.point()?.map_or(0, |version| version.0));
-            Ok(())
-        })
+        out.put(open.job.point()?.map_or(0, |version| version.0));
+        Ok(())
     })
 }
 
@@ -196,13 +192,11 @@ pub unsafe extern "C" fn sf_point(job: *mut sf_job, out_version: *mut u64) -> c_
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sf_need_checkpoint(job: *mut sf_job, due: *mut c_int) -> c_int {
-    call("sf_need_checkpoint", || {
+    on_job("sf_need_checkpoint", job, |open| {
         // SAFETY: the caller vouches for it.
         let out = unsafe { Out::required("due", due) }?;
-        handle::with(job, |open| {
-            out.put(c_int::from(open.job.need_checkpoint()));
-            Ok(())
-        })
+        out.put(c_int::from(open.job.need_checkpoint()));
+        Ok(())
     })
 }
 
@@ -221,17 +215,15 @@ pub unsafe extern "C" fn sf_need_checkpoint(job: *mut sf_job, due: *mut c_int) -
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sf_poll(job: *mut sf_job, version: u64, level: *mut c_int) -> c_int {
-    call("sf_poll", || {
+    on_job("sf_poll", job, |open| {
         // SAFETY: the caller vouches for it.
         let out = unsafe { Out::optional("level", level) }?;
-        handle::with(job, |open| {
-            let version = argument::version(version)?;
-            match open.job.poll(version)? {
-                Progress::Reached(level) | Progress::Done(level) => out.put(number_of(level)),
-                Progress::Failed(error) => return Err(error.into()),
-            }
-            Ok(())
-        })
+        let version = argument::version(version)?;
+        match open.job.poll(version)? {
+            Progress::Reached(level) | Progress::Done(level) => out.put(number_of(level)),
+            Progress::Failed(error) => return Err(error.into()),
+        }
+        Ok(())
     })
 }
 
@@ -248,11 +240,9 @@ pub unsafe extern "C" fn sf_poll(job: *mut sf_job, version: u64, level: *mut c_i
 #[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn sf_wait(job: *mut sf_job, version: u64, level: c_int) -> c_int {
-    call("sf_wait", || {
-        handle::with(job, |open| {
-            let version = argument::version(version)?;
-            Ok(open.job.wait(version, level_of(level)?)?)
-        })
+    on_job("sf_wait", job, |open| {
+        let version = argument::version(version)?;
+        Ok(open.job.wait(version, level_of(level)?)?)
     })
 }
 
@@ -278,16 +268,14 @@ pub unsafe extern "C" fn sf_list(
     capacity: usize,
     count: *mut usize,
 ) -> c_int {
-    call("sf_list", || {
+    on_job("sf_list", job, |open| {
         // SAFETY: the caller vouches for both.
         let (buffer, out) =
             unsafe { (Entries::new("buf", buf, capacity)?, Out::required("count", count)?) };
-        handle::with(job, |open| {
-            let list = open.job.list();
-            buffer.fill(list.iter().map(sf_checkpoint_info::of));
-            out.put(list.len());
-            Ok(())
-        })
+        let list = open.job.list();
+        buffer.fill(list.iter().map(sf_checkpoint_info::of));
+        out.put(list.len());
+        Ok(())
     })
 }
 
@@ -317,15 +305,13 @@ pub unsafe extern "C" fn sf_report(
     capacity: usize,
     needed: *mut usize,
 ) -> c_int {
-    call("sf_report", || {
+    on_job("sf_report", job, |open| {
         // SAFETY: the caller vouches for both.
         let (buffer, out) =
             unsafe { (Buffer::new("buf", buf, capacity)?, Out::optional("needed", needed)?) };
-        handle::with(job, |open| {
-            let report = report(&open.job, argument::version(version)?)?;
-            out.put(buffer.fill_text(&report.to_string()));
-            Ok(())
-        })
+        let report = report(&open.job, argument::version(version)?)?;
+        out.put(buffer.fill_text(&report.to_string()));
+        Ok(())
     })
 }
 
@@ -345,16 +331,4 @@ fn report(job: &Job, version: Version) -> Outcome<Report> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_level_has_its_number_and_the_order_is_kept() {
-        let numbers: Vec<c_int> = Level::ALL.iter().map(|level| number_of(*level)).collect();
-        assert_eq!(numbers, [1, 2, 3, 4]);
-        for level in Level::ALL {
-            assert_eq!(level_of(number_of(*level)).unwrap(), *level);
-        }
-        assert!([0, 5, -1].iter().all(|number| level_of(*number).is_err()));
-    }
-}
+mod tests;

@@ -11,12 +11,13 @@
 #![allow(non_camel_case_types)]
 
 use std::collections::BTreeMap;
+use std::ffi::c_int;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use standfast::{Job, Restarted};
 
-use crate::error::{Failure, Outcome};
+use crate::error::{Failure, Outcome, call};
 
 /// An open job. Only the library knows what is inside.
 pub struct sf_job {
@@ -53,11 +54,17 @@ pub(crate) fn insert(job: Job) -> *mut sf_job {
     std::ptr::without_provenance_mut(number)
 }
 
-/// Lends the job of a handle to a call.
-pub(crate) fn with<T>(handle: *const sf_job, body: impl FnOnce(&Open) -> Outcome<T>) -> Outcome<T> {
-    let entry = find(handle)?;
-    let open = entry.open.read().unwrap_or_else(PoisonError::into_inner);
-    body(open.as_ref().ok_or_else(closed)?)
+/// Runs the body of an exported function that works on a job.
+pub(crate) fn on_job(
+    function: &str,
+    handle: *const sf_job,
+    body: impl FnOnce(&Open) -> Outcome,
+) -> c_int {
+    call(function, || {
+        let entry = find(handle)?;
+        let open = entry.open.read().unwrap_or_else(PoisonError::into_inner);
+        body(open.as_ref().ok_or_else(closed)?)
+    })
 }
 
 /// Takes a job away from its handle, after the calls that use it have ended.

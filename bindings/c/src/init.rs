@@ -9,7 +9,7 @@ use standfast_mpi::{CommTable, Mpi};
 
 use crate::argument::{self, Out};
 use crate::error::{Failure, Outcome, call};
-use crate::handle::{self, sf_job};
+use crate::handle::{self, on_job, sf_job};
 
 /// Major version of this header; `sf_version_string` tells that of the library.
 pub const SF_VERSION_MAJOR: u32 = 0;
@@ -138,11 +138,11 @@ pub unsafe extern "C" fn sf_declare(
     name: *const c_char,
     value: *const c_char,
 ) -> c_int {
-    call("sf_declare", || {
+    on_job("sf_declare", job, |open| {
         // SAFETY: the caller vouches for both.
         let (name, value) =
             unsafe { (argument::text("name", name)?, argument::text("value", value)?) };
-        handle::with(job, |open| Ok(open.job.declare(name, value)?))
+        Ok(open.job.declare(name, value)?)
     })
 }
 
@@ -195,12 +195,4 @@ pub extern "C" fn sf_version_string() -> *const c_char {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_header_has_the_version_of_the_package() {
-        let header = [SF_VERSION_MAJOR, SF_VERSION_MINOR, SF_VERSION_PATCH];
-        assert_eq!(header.map(|part| part.to_string()).join("."), env!("CARGO_PKG_VERSION"));
-    }
-}
+mod tests;

@@ -5,8 +5,8 @@ use std::ffi::{c_char, c_int, c_void};
 use standfast::{Kind, Rank};
 
 use crate::argument::{self, Out};
-use crate::error::{Failure, call};
-use crate::handle::{self, sf_job};
+use crate::error::Failure;
+use crate::handle::{on_job, sf_job};
 use crate::restart::memory;
 
 /// Tells this rank's number and how many ranks the job has.
@@ -23,15 +23,13 @@ use crate::restart::memory;
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sf_rank(job: *mut sf_job, rank: *mut u32, size: *mut u32) -> c_int {
-    call("sf_rank", || {
+    on_job("sf_rank", job, |open| {
         // SAFETY: the caller vouches for both.
         let (rank, size) = unsafe { (Out::optional("rank", rank)?, Out::optional("size", size)?) };
-        handle::with(job, |open| {
-            let (own, all) = open.job.rank();
-            rank.put(own.0);
-            size.put(all as u32);
-            Ok(())
-        })
+        let (own, all) = open.job.rank();
+        rank.put(own.0);
+        size.put(all as u32);
+        Ok(())
     })
 }
 
@@ -58,19 +56,17 @@ pub unsafe extern "C" fn sf_region_bytes_of(
     name: *const c_char,
     bytes: *mut u64,
 ) -> c_int {
-    call("sf_region_bytes_of", || {
+    on_job("sf_region_bytes_of", job, |open| {
         // SAFETY: the caller vouches for both.
         let (name, out) =
             unsafe { (argument::text("name", name)?, Out::required("bytes", bytes)?) };
-        handle::with(job, |open| {
-            let image = open.job.image_of(argument::version(version)?, Rank(rank))?;
-            let missing = || {
-                let why = format!("rank {rank} has no region {name:?} in checkpoint {version}");
-                Failure::new(Kind::Missing, why)
-            };
-            out.put(image.region(name).ok_or_else(missing)?.bytes);
-            Ok(())
-        })
+        let image = open.job.image_of(argument::version(version)?, Rank(rank))?;
+        let missing = || {
+            let why = format!("rank {rank} has no region {name:?} in checkpoint {version}");
+            Failure::new(Kind::Missing, why)
+        };
+        out.put(image.region(name).ok_or_else(missing)?.bytes);
+        Ok(())
     })
 }
 
@@ -101,12 +97,10 @@ pub unsafe extern "C" fn sf_read_region_of(
     buf: *mut c_void,
     bytes: usize,
 ) -> c_int {
-    call("sf_read_region_of", || {
+    on_job("sf_read_region_of", job, |open| {
         // SAFETY: the caller vouches for both.
         let (name, buf) = unsafe { (argument::text("name", name)?, memory(buf, bytes)?) };
-        handle::with(job, |open| {
-            let version = argument::version(version)?;
-            Ok(open.job.read_region_of(version, Rank(rank), name, buf)?)
-        })
+        let version = argument::version(version)?;
+        Ok(open.job.read_region_of(version, Rank(rank), name, buf)?)
     })
 }

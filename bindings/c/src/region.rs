@@ -5,8 +5,8 @@
 use std::ffi::{c_char, c_int, c_void};
 
 use crate::argument;
-use crate::error::{Failure, Outcome, call};
-use crate::handle::{self, sf_job};
+use crate::error::{Failure, Outcome};
+use crate::handle::{Open, on_job, sf_job};
 
 /// Types of elements, for `sf_protect_typed`.
 #[repr(C)]
@@ -96,7 +96,7 @@ pub unsafe extern "C" fn sf_protect(
     bytes: usize,
 ) -> c_int {
     // SAFETY: the caller vouches for name and memory.
-    call("sf_protect", || unsafe { protect(job, name, start, bytes, 0) })
+    on_job("sf_protect", job, |open| unsafe { protect(open, name, start, bytes, 0) })
 }
 
 /// Protects an array of numbers. Their type helps compression; it changes nothing else.
@@ -124,28 +124,26 @@ pub unsafe extern "C" fn sf_protect_typed(
     count: usize,
     r#type: c_int,
 ) -> c_int {
-    call("sf_protect_typed", || {
+    on_job("sf_protect_typed", job, |open| {
         let (bytes, elem) = measure(count, r#type)?;
         // SAFETY: the caller vouches for name and memory.
-        unsafe { protect(job, name, start, bytes, elem) }
+        unsafe { protect(open, name, start, bytes, elem) }
     })
 }
 
 /// # Safety
 /// As `sf_protect`.
 unsafe fn protect(
-    job: *mut sf_job,
+    open: &Open,
     name: *const c_char,
     start: *mut c_void,
     bytes: usize,
     elem: u8,
 ) -> Outcome {
-    handle::with(job, |open| {
-        // SAFETY: the caller vouches for the name.
-        let name = unsafe { argument::text("name", name) }?;
-        // SAFETY: the caller vouches for the memory.
-        Ok(unsafe { open.job.protect(name, start.cast(), bytes, elem) }?)
-    })
+    // SAFETY: the caller vouches for the name.
+    let name = unsafe { argument::text("name", name) }?;
+    // SAFETY: the caller vouches for the memory.
+    Ok(unsafe { open.job.protect(name, start.cast(), bytes, elem) }?)
 }
 
 /// Protects memory of a CUDA device: from now on it is part of every checkpoint and filled by every
@@ -182,7 +180,7 @@ pub unsafe extern "C" fn sf_protect_device(
     bytes: usize,
 ) -> c_int {
     // SAFETY: the caller vouches for name and memory.
-    call("sf_protect_device", || unsafe { protect_device(job, name, start, bytes, 0) })
+    on_job("sf_protect_device", job, |open| unsafe { protect_device(open, name, start, bytes, 0) })
 }
 
 /// Protects an array of numbers in the memory of a CUDA device. Their type helps compression.
@@ -210,31 +208,29 @@ pub unsafe extern "C" fn sf_protect_device_typed(
     count: usize,
     r#type: c_int,
 ) -> c_int {
-    call("sf_protect_device_typed", || {
+    on_job("sf_protect_device_typed", job, |open| {
         let (bytes, elem) = measure(count, r#type)?;
         // SAFETY: the caller vouches for name and memory.
-        unsafe { protect_device(job, name, start, bytes, elem) }
+        unsafe { protect_device(open, name, start, bytes, elem) }
     })
 }
 
 /// # Safety
 /// As `sf_protect_device`.
 unsafe fn protect_device(
-    job: *mut sf_job,
+    open: &Open,
     name: *const c_char,
     start: *mut c_void,
     bytes: usize,
     elem: u8,
 ) -> Outcome {
-    handle::with(job, |open| {
-        // SAFETY: the caller vouches for the name.
-        let name = unsafe { argument::text("name", name) }?;
-        if start.is_null() {
-            return Err(Failure::invalid("start is NULL"));
-        }
-        // SAFETY: the caller vouches for the memory.
-        Ok(unsafe { open.job.protect_device(name, start as u64, bytes, elem) }?)
-    })
+    // SAFETY: the caller vouches for the name.
+    let name = unsafe { argument::text("name", name) }?;
+    if start.is_null() {
+        return Err(Failure::invalid("start is NULL"));
+    }
+    // SAFETY: the caller vouches for the memory.
+    Ok(unsafe { open.job.protect_device(name, start as u64, bytes, elem) }?)
 }
 
 /// Bytes of so many elements, and the size of their numbers.
@@ -261,12 +257,10 @@ fn measure(count: usize, number: c_int) -> Outcome<(usize, u8)> {
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sf_unprotect(job: *mut sf_job, name: *const c_char) -> c_int {
-    call("sf_unprotect", || {
-        handle::with(job, |open| {
-            // SAFETY: the caller vouches for the name.
-            let name = unsafe { argument::text("name", name) }?;
-            Ok(open.job.unprotect(name)?)
-        })
+    on_job("sf_unprotect", job, |open| {
+        // SAFETY: the caller vouches for the name.
+        let name = unsafe { argument::text("name", name) }?;
+        Ok(open.job.unprotect(name)?)
     })
 }
 
@@ -287,14 +281,12 @@ pub unsafe extern "C" fn sf_unprotect(job: *mut sf_job, name: *const c_char) -> 
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sf_exclude(job: *mut sf_job, start: *const c_void, bytes: usize) -> c_int {
-    call("sf_exclude", || {
-        handle::with(job, |open| {
-            if start.is_null() {
-                return Err(Failure::invalid("start is NULL"));
-            }
-            open.job.exclude(start.cast(), bytes);
-            Ok(())
-        })
+    on_job("sf_exclude", job, |open| {
+        if start.is_null() {
+            return Err(Failure::invalid("start is NULL"));
+        }
+        open.job.exclude(start.cast(), bytes);
+        Ok(())
     })
 }
 
@@ -312,29 +304,14 @@ pub unsafe extern "C" fn sf_exclude(job: *mut sf_job, start: *const c_void, byte
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sf_include(job: *mut sf_job, start: *const c_void, bytes: usize) -> c_int {
-    call("sf_include", || {
-        handle::with(job, |open| {
-            if start.is_null() {
-                return Err(Failure::invalid("start is NULL"));
-            }
-            open.job.include(start.cast(), bytes);
-            Ok(())
-        })
+    on_job("sf_include", job, |open| {
+        if start.is_null() {
+            return Err(Failure::invalid("start is NULL"));
+        }
+        open.job.include(start.cast(), bytes);
+        Ok(())
     })
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_type_has_a_size_and_no_other_number_is_one() {
-        for number in 0..=14 {
-            let (size, elem) = layout(number).unwrap();
-            assert!(elem == 0 || size.is_multiple_of(usize::from(elem)), "{number}");
-        }
-        assert_eq!(layout(sf_type::SF_F64 as c_int), Some((8, 8)));
-        assert_eq!(layout(sf_type::SF_C64 as c_int), Some((16, 8)));
-        assert!(layout(-1).is_none() && layout(15).is_none());
-    }
-}
+mod tests;

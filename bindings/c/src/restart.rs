@@ -9,8 +9,8 @@ use std::sync::PoisonError;
 use standfast::{Kind, Restarted, Version};
 
 use crate::argument::{self, Buffer, Entries, Entry, Out};
-use crate::error::{Failure, Outcome, call};
-use crate::handle::{self, sf_job};
+use crate::error::{Failure, Outcome};
+use crate::handle::{on_job, sf_job};
 
 /// For `sf_restart`: the newest checkpoint that is whole.
 pub const SF_NEWEST: u64 = 0;
@@ -61,19 +61,17 @@ unsafe impl Entry for sf_region_info {
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sf_restart(job: *mut sf_job, version: u64, restored: *mut u64) -> c_int {
-    call("sf_restart", || {
+    on_job("sf_restart", job, |open| {
         // SAFETY: the caller vouches for it.
         let out = unsafe { Out::optional("restored", restored) }?;
-        handle::with(job, |open| {
-            let chosen = (version != SF_NEWEST).then_some(Version(version));
-            let restarted = match chosen {
-                Some(version) => open.job.restart_from(version)?,
-                None => open.job.restart_or_reason()?,
-            };
-            out.put(restarted.version.0);
-            *open.restarted.lock().unwrap_or_else(PoisonError::into_inner) = Some(restarted);
-            Ok(())
-        })
+        let chosen = (version != SF_NEWEST).then_some(Version(version));
+        let restarted = match chosen {
+            Some(version) => open.job.restart_from(version)?,
+            None => open.job.restart_or_reason()?,
+        };
+        out.put(restarted.version.0);
+        *open.restarted.lock().unwrap_or_else(PoisonError::into_inner) = Some(restarted);
+        Ok(())
     })
 }
 
@@ -102,22 +100,20 @@ pub unsafe extern "C" fn sf_restart_report(
     capacity: usize,
     needed: *mut usize,
 ) -> c_int {
-    call("sf_restart_report", || {
+    on_job("sf_restart_report", job, |open| {
         // SAFETY: the caller vouches for both.
         let (buffer, out) =
             unsafe { (Buffer::new("buf", buf, capacity)?, Out::optional("needed", needed)?) };
-        handle::with(job, |open| {
-            let restarted = open.restarted.lock().unwrap_or_else(PoisonError::into_inner);
-            let restarted = restarted.as_ref().ok_or_else(|| {
-                Failure::new(Kind::Missing, "no sf_restart of this job has succeeded")
-            })?;
-            let mut text = told(restarted);
-            if open.job.is_loading() {
-                text += "\n  pages are still being loaded and verified behind the program";
-            }
-            out.put(buffer.fill_text(&text));
-            Ok(())
-        })
+        let restarted = open.restarted.lock().unwrap_or_else(PoisonError::into_inner);
+        let restarted = restarted.as_ref().ok_or_else(|| {
+            Failure::new(Kind::Missing, "no sf_restart of this job has succeeded")
+        })?;
+        let mut text = told(restarted);
+        if open.job.is_loading() {
+            text += "\n  pages are still being loaded and verified behind the program";
+        }
+        out.put(buffer.fill_text(&text));
+        Ok(())
     })
 }
 
@@ -159,22 +155,20 @@ pub unsafe extern "C" fn sf_regions(
     capacity: usize,
     count: *mut usize,
 ) -> c_int {
-    call("sf_regions", || {
+    on_job("sf_regions", job, |open| {
         // SAFETY: the caller vouches for both.
         let (buffer, out) =
             unsafe { (Entries::new("buf", buf, capacity)?, Out::required("count", count)?) };
-        handle::with(job, |open| {
-            let regions = open.job.image(argument::version(version)?)?.regions;
-            buffer.fill(regions.iter().map(|region| sf_region_info {
-                struct_bytes: size_of::<sf_region_info>(),
-                name: name_of(&region.name),
-                bytes: region.bytes,
-                elem: u32::from(region.elem),
-                reserved: 0,
-            }));
-            out.put(regions.len());
-            Ok(())
-        })
+        let regions = open.job.image(argument::version(version)?)?.regions;
+        buffer.fill(regions.iter().map(|region| sf_region_info {
+            struct_bytes: size_of::<sf_region_info>(),
+            name: name_of(&region.name),
+            bytes: region.bytes,
+            elem: u32::from(region.elem),
+            reserved: 0,
+        }));
+        out.put(regions.len());
+        Ok(())
     })
 }
 
@@ -208,14 +202,12 @@ pub unsafe extern "C" fn sf_region_bytes(
     name: *const c_char,
     bytes: *mut u64,
 ) -> c_int {
-    call("sf_region_bytes", || {
+    on_job("sf_region_bytes", job, |open| {
         // SAFETY: the caller vouches for both.
         let (name, out) =
             unsafe { (argument::text("name", name)?, Out::required("bytes", bytes)?) };
-        handle::with(job, |open| {
-            out.put(open.job.region_bytes(argument::version(version)?, name)?);
-            Ok(())
-        })
+        out.put(open.job.region_bytes(argument::version(version)?, name)?);
+        Ok(())
     })
 }
 
@@ -243,12 +235,10 @@ pub unsafe extern "C" fn sf_read_region(
     buf: *mut c_void,
     bytes: usize,
 ) -> c_int {
-    call("sf_read_region", || {
+    on_job("sf_read_region", job, |open| {
         // SAFETY: the caller vouches for both.
         let (name, buf) = unsafe { (argument::text("name", name)?, memory(buf, bytes)?) };
-        handle::with(job, |open| {
-            Ok(open.job.read_region(argument::version(version)?, name, buf)?)
-        })
+        Ok(open.job.read_region(argument::version(version)?, name, buf)?)
     })
 }
 
@@ -267,25 +257,4 @@ pub(crate) unsafe fn memory<'a>(start: *mut c_void, bytes: usize) -> Outcome<&'a
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_longest_name_still_ends() {
-        let name = name_of(&"x".repeat(255));
-        assert_eq!(name.iter().filter(|byte| **byte == b'x' as c_char).count(), 255);
-        assert_eq!(name[255], 0);
-    }
-
-    #[test]
-    fn a_restart_tells_what_it_passed_over_and_left() {
-        let mut restarted = Restarted::of(Version(3));
-        restarted.skipped = vec![("checkpoint 4".into(), "torn".into())];
-        restarted.unclaimed = vec!["old".into()];
-        restarted.notes = vec!["restarted eagerly: for a reason".into()];
-        let expected = "restarted from checkpoint 3\n  skipped checkpoint 4: torn\n  \
-                        region \"old\" of the checkpoint is not protected\n  \
-                        restarted eagerly: for a reason";
-        assert_eq!(told(&restarted), expected);
-    }
-}
+mod tests;

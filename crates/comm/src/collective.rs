@@ -11,7 +11,6 @@ use crate::{Comm, Tag};
 /// Tags of this module; programs use lower ones.
 const REDUCE: Tag = Tag(0xff00);
 const GATHER: Tag = Tag(0xff01);
-const BROADCAST: Tag = Tag(0xff02);
 const BARRIER: Tag = Tag(0xff03);
 
 /// Combines the parts of all ranks; every rank gets the same result.
@@ -107,26 +106,6 @@ pub fn all_gather(comm: &(impl Comm + ?Sized), own: &[u8]) -> Result<Vec<Vec<u8>
     }
     parts.rotate_right(rank);
     Ok(parts)
-}
-
-/// Gives every rank what `root` has; the others' bytes are ignored. Along a binomial tree.
-pub fn broadcast(comm: &(impl Comm + ?Sized), root: usize, bytes: &[u8]) -> Result<Vec<u8>> {
-    comm.begin()?;
-    let (rank, size) = (comm.rank(), comm.size());
-    let place = (rank + size - root) % size;
-    let at = |place: usize| (place + root) % size;
-    let bytes = match place {
-        0 => bytes.to_vec(),
-        // The parent is this place without its highest bit.
-        _ => comm.receive(at(place - largest_power_of_two(place)), BROADCAST)?,
-    };
-    let first = if place == 0 { 1 } else { 2 * largest_power_of_two(place) };
-    let mut distance = first;
-    while place + distance < size {
-        comm.send(at(place + distance), BROADCAST, &bytes)?;
-        distance *= 2;
-    }
-    Ok(bytes)
 }
 
 /// Waits until every rank has come here. By dissemination: after the k-th round every rank has

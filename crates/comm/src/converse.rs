@@ -66,6 +66,3 @@ impl Around for Spoken<'_> {
         if let Call::Message(_) = call { Ok(()) } else { self.word(None) }
     }
 }
-
-#[cfg(test)]
-mod tests;

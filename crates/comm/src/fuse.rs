@@ -56,6 +56,3 @@ impl Around for Fuse {
         Box::new(Self { comm: part, blown: Arc::clone(&self.blown) })
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,10 +1,9 @@
 //! How the ranks of a job talk to each other.
 //!
-//! One trait, [`Comm`], and its implementations: [`Solo`] (a program of one rank), [`Threads`]
-//! (many virtual ranks in one process: tests, experiments, simulations), and MPI (its own crate,
-//! through a table of C functions). What is built from messages alone, for any number of ranks,
-//! is in [`collective`] and works on all of them. [`Collective`] is what a job talks through: there
-//! nobody goes on unless everybody can.
+//! One trait, [`Comm`], and its implementations: [`Solo`] (a program of one rank), MPI (its own crate,
+//! through a table of C functions), and for tests ranks that are threads or processes (`tests/kit`).
+//! What is built from messages alone, for any number of ranks, is in [`collective`] and works on all of
+//! them. [`Collective`] is what a job talks through: there nobody goes on unless everybody can.
 //!
 //! Invariants:
 //! - Messages between two ranks with one tag arrive in the order in which they were sent.
@@ -13,15 +12,12 @@
 
 mod around;
 pub mod collective;
-#[cfg(feature = "conformance")]
-pub mod conformance;
 mod converse;
 mod error;
 mod fuse;
 mod ranks;
 mod solo;
 mod stop;
-mod threads;
 
 pub use around::{Around, Call};
 pub use converse::converse;
@@ -30,7 +26,6 @@ pub use fuse::Fuse;
 pub use ranks::{Collective, Step};
 pub use solo::Solo;
 pub use stop::{Agreed, Failed, Failure, Fault, Lost, Own, Phase, Stop};
-pub use threads::{Threads, run_threads};
 
 /// Distinguishes conversations between the same two ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -55,7 +50,7 @@ pub enum Concurrency {
 /// - Making and dropping communicators is collective, as are `all_to_all` and `barrier`. One that
 ///   was made from another outlives it.
 ///
-/// `conformance` (a feature) checks all of it.
+/// The suite in `tests/conformance` checks all of it.
 pub trait Comm: Send + Sync {
     /// This rank's number, from 0.
     fn rank(&self) -> usize;
@@ -104,8 +99,7 @@ pub trait Comm: Send + Sync {
         tag: Tag,
         into: &mut Vec<u8>,
     ) -> Result<()> {
-        *into = self.exchange(to, message, from, tag)?;
-        Ok(())
+        self.exchange_over(to, message, from, tag, into)
     }
 
     /// As [`Comm::exchange`], into a buffer that is used again. What is sent stays as it is.
@@ -125,7 +119,9 @@ pub trait Comm: Send + Sync {
     fn all_to_all(&self, outgoing: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>>;
 
     /// Waits until every rank has come here.
-    fn barrier(&self) -> Result<()>;
+    fn barrier(&self) -> Result<()> {
+        collective::barrier(self)
+    }
 
     /// A new communicator of the ranks that give the same colour, ordered by key, then by rank
     /// here. `None` takes part in the call and belongs to no new one.

@@ -304,6 +304,3 @@ fn chain(lower: &[u8], upper: &[u8], both: &mut Vec<u8>) {
 fn encode(value: &impl Serialize) -> Vec<u8> {
     postcard::to_allocvec(value).expect("plain values can be encoded")
 }
-
-#[cfg(test)]
-mod tests;

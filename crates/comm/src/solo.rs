@@ -61,10 +61,6 @@ impl Comm for Solo {
         Ok(outgoing)
     }
 
-    fn barrier(&self) -> Result<()> {
-        Ok(())
-    }
-
     fn split(&self, colour: Option<u32>, _key: u32) -> Result<Option<Box<dyn Comm>>> {
         Ok(colour.map(|_| Box::new(Self::default()) as Box<dyn Comm>))
     }

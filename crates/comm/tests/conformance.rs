@@ -1,8 +1,8 @@
 //! The communicators of this crate against the one suite.
 
-#![cfg(feature = "conformance")]
-
-use standfast_comm::{Comm, Solo, conformance, run_threads};
+use standfast_comm::{Comm, Fuse, Solo, converse};
+use standfast_conformance::comm as conformance;
+use standfast_testkit::run_threads;
 
 #[test]
 fn solo() {
@@ -29,11 +29,27 @@ fn threads_of_a_part() {
 }
 
 #[test]
+fn a_fuse_is_a_communicator_like_others() {
+    run_threads(4, |comm| conformance::run(&Fuse::new(Box::new(comm))));
+}
+
+#[test]
+fn a_conversation_talks_as_a_communicator_does() {
+    run_threads(4, |comm| {
+        let talk = |spoken: &dyn Comm| {
+            conformance::run(spoken);
+            Ok(())
+        };
+        converse(&comm, talk).unwrap();
+    });
+}
+
+#[test]
 fn a_broken_promise_is_found() {
     use standfast_comm::{Concurrency, Result, Tag};
 
     /// Forgets the last byte of messages longer than a page.
-    struct Forgetful(standfast_comm::Threads);
+    struct Forgetful(standfast_testkit::Threads);
 
     impl Comm for Forgetful {
         fn rank(&self) -> usize {

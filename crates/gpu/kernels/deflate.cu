@@ -1,7 +1,7 @@
 // Deflate (RFC 1951): matching, parsing and Huffman coding without a trip back to the host.
 //
 // A block of 512 threads takes one chunk of up to 64 KiB and makes one raw Deflate stream of it.
-// src/deflate/cpu.rs produces the same bytes.
+// tests/stand-in/src/deflate produces the same bytes.
 //
 //   load     bytes into shared memory, sorted into byte planes where a filter asks for it
 //   count    bytes -> what a literal will roughly cost

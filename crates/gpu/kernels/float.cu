@@ -1,6 +1,6 @@
 // Float codec: numbers -> transform -> byte planes -> rANS where a plane pays, raw where not.
 //
-// The format is in docs/GPU.md and in src/float/format.rs; src/float/cpu.rs produces the same
+// The format is in docs/GPU.md and in crates/reduce/src/float/format.rs; tests/stand-in/src/float encodes to the same
 // bytes. A block of 256 threads takes one chunk, each of its eight warps one segment of it.
 //
 // encode: sample -> choose transform and candidate planes -> count symbols -> normalise ->

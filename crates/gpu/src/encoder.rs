@@ -7,14 +7,16 @@ use crate::float::DeviceFloat;
 use crate::packed::Packed;
 
 /// An encoder on the device, with memory of its own.
-pub(crate) enum DeviceEncoder {
+pub enum DeviceEncoder {
+    /// Byte planes of numbers.
     Float(DeviceFloat),
+    /// Deflate in chunks of 64 KiB.
     Deflate(DeviceDeflate),
 }
 
 impl DeviceEncoder {
     /// Queues encoding; [`packed`](Self::packed) tells the outcome after the stream was waited for.
-    pub(crate) fn queue_encode(
+    pub fn queue_encode(
         &mut self,
         stream: &Stream,
         input: DeviceSlice<'_>,
@@ -27,7 +29,7 @@ impl DeviceEncoder {
     }
 
     /// Lengths of the chunks of the last encoding.
-    pub(crate) fn packed(&self) -> Packed {
+    pub fn packed(&self) -> Packed {
         match self {
             DeviceEncoder::Float(float) => float.packed(),
             DeviceEncoder::Deflate(deflate) => deflate.packed(),

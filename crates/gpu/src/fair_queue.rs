@@ -3,10 +3,9 @@
 //! Data: pieces that ranks want compressed -> [`FairQueue`] -> whose piece is next. No I/O and no
 //! clock: the decision is a function of what was asked before.
 //!
-//! Two levels, as in the paper's spin-round: ranks are spread over the devices of the node, each
-//! device has turns of its own ([`device_of`]); on one device every waiting rank gets one piece a
-//! round. Whoever holds the turns has a piece of look-ahead, so consecutive turns overlap on the
-//! device even when they belong to different ranks.
+//! The lower level of the paper's spin-round: on one device every waiting rank gets one piece a round.
+//! Whoever holds the turns has a piece of look-ahead, so consecutive turns overlap on the device even
+//! when they belong to different ranks.
 //!
 //! Invariants:
 //! - Between two pieces of a rank every other rank gets one whose oldest piece fits.
@@ -17,7 +16,7 @@ use std::collections::VecDeque;
 
 /// Whose piece is next on one device.
 #[derive(Clone, Debug)]
-pub struct FairQueue<T> {
+pub(crate) struct FairQueue<T> {
     /// Ranks that wait, each once, with their pieces, oldest first.
     waiting: VecDeque<(u32, VecDeque<T>)>,
 }
@@ -30,12 +29,12 @@ impl<T> Default for FairQueue<T> {
 
 impl<T> FairQueue<T> {
     /// Nobody waits.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         FairQueue::default()
     }
 
     /// `rank` has one more piece to do.
-    pub fn ask(&mut self, rank: u32, piece: T) {
+    pub(crate) fn ask(&mut self, rank: u32, piece: T) {
         match self.waiting.iter_mut().find(|(waiting, _)| *waiting == rank) {
             Some((_, pieces)) => pieces.push_back(piece),
             None => self.waiting.push_back((rank, VecDeque::from([piece]))),
@@ -44,7 +43,7 @@ impl<T> FairQueue<T> {
 
     /// The next piece of a rank whose oldest one fits; the rank goes to the end of the round if it
     /// has more.
-    pub fn next_piece(&mut self, fits: impl Fn(&T) -> bool) -> Option<(u32, T)> {
+    pub(crate) fn next_piece(&mut self, fits: impl Fn(&T) -> bool) -> Option<(u32, T)> {
         let fitting = |(_, pieces): &(u32, VecDeque<T>)| pieces.front().is_some_and(&fits);
         let at = self.waiting.iter().position(fitting)?;
         let (rank, mut pieces) = self.waiting.remove(at)?;
@@ -55,21 +54,10 @@ impl<T> FairQueue<T> {
         Some((rank, piece))
     }
 
-    /// `rank` is gone: its pieces too.
-    pub fn leave(&mut self, rank: u32) {
-        self.waiting.retain(|(waiting, _)| *waiting != rank);
-    }
-
     /// Pieces that wait, of all ranks.
-    pub fn pieces(&self) -> usize {
+    pub(crate) fn pieces(&self) -> usize {
         self.waiting.iter().map(|(_, pieces)| pieces.len()).sum()
     }
-}
-
-/// The device that serves a rank, by its number on the node: equally many on each. `None` on a
-/// node without devices.
-pub fn device_of(local_rank: u32, devices: u32) -> Option<u32> {
-    local_rank.checked_rem(devices)
 }
 
 #[cfg(test)]

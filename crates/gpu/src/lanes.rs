@@ -6,21 +6,23 @@
 use crate::error::Result;
 
 /// Pieces on their way at a time.
-pub(crate) const LANES: usize = 3;
+pub const LANES: usize = 3;
 /// Threads that bring pieces from or to ordinary memory, half the cores at most.
 const COPY_THREADS_MAX: usize = 6;
 /// Less than this is not worth a thread.
 const COPY_BYTES_MIN: usize = 512 << 10;
 
 /// What a piece does next on its lane.
-pub(crate) enum Move {
+pub enum Move {
+    /// It sets out.
     Start,
+    /// It is waited for.
     Finish,
 }
 
 /// Takes so many pieces through the lanes, in order: each is started on the next lane and finished
 /// when the other lanes have been started behind it.
-pub(crate) fn in_turns<L>(
+pub fn in_turns<L>(
     lanes: &mut [L],
     pieces: usize,
     mut go: impl FnMut(&mut L, usize, Move) -> Result<()>,
@@ -42,7 +44,7 @@ pub(crate) fn in_turns<L>(
 ///
 /// # Panics
 /// Unless both of a pair have one length.
-pub(crate) fn copy_on_threads<'a>(pairs: Vec<(&'a [u8], &'a mut [u8])>) {
+pub fn copy_on_threads<'a>(pairs: Vec<(&'a [u8], &'a mut [u8])>) {
     let bytes: usize = pairs.iter().map(|(from, _)| from.len()).sum();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = (cores / 2).clamp(1, COPY_THREADS_MAX).min(bytes / COPY_BYTES_MIN).max(1);

@@ -9,42 +9,38 @@
 //! a CPU alone can read, so a restart needs no GPU.
 //!
 //! ```
-//! use standfast_gpu::float::{self, Element};
+//! use standfast_gpu::Gpu;
 //!
-//! let numbers: Vec<u8> = (0..1000).flat_map(|i| f64::from(i).to_le_bytes()).collect();
-//! let stream = float::encode(&numbers, Element::F64);
-//! assert!(stream.len() < numbers.len());
-//! assert_eq!(float::decode(&stream)?, numbers);
-//! # Ok::<(), standfast_reduce::Error>(())
+//! match Gpu::open() {
+//!     Ok(gpu) => println!("{} with {} bytes", gpu.name(), gpu.memory_bytes()),
+//!     Err(why) => println!("no GPU is used: {why}"),
+//! }
 //! ```
 //!
 //! What it is not: a general GPU toolkit, or a part of the checkpoint path that must be there.
 //!
 //! Invariants:
-//! - Every kernel has a reference here that produces the same bytes, and both meet the same test
-//!   vectors: the reference in this crate's tests, the kernel in the lab's `gpu-check`.
+//! - Every kernel has a reference on the CPU that produces the same bytes (those that only tests need
+//!   are in `tests/stand-in`), and both meet the same test vectors: the reference in tests, the kernel
+//!   in the lab's `gpu-check`.
 //! - No call takes memory that grows without a bound given by its caller.
 
-mod accelerator;
 pub mod deflate;
 mod device;
 mod encoder;
 pub mod erasure;
 mod error;
-pub mod fair_queue;
+mod fair_queue;
 pub mod float;
 pub mod gpu_queue;
 pub mod hash;
 mod kernels;
-mod lanes;
+pub mod lanes;
 pub mod memory;
 mod packed;
 pub mod pages;
-pub mod pipeline;
-#[doc(hidden)]
-pub mod vectors;
 
-pub use accelerator::Accelerator;
 pub use device::{DeviceBuffer, DeviceSlice, Gpu, PinnedBuffer, Stream, downloaded_bytes};
+pub use encoder::DeviceEncoder;
 pub use error::{Error, Result, Unavailable, Version};
 pub use packed::{CHUNK_ALIGN, Packed};

@@ -6,12 +6,10 @@ mod job;
 use std::sync::{Arc, Mutex};
 
 use standfast_gpu::Error;
-use standfast_gpu::erasure::{
-    self, Code, DeviceArithmetic, DevicePieces, Family, HostErasure, Input, Output, Room,
-};
-use standfast_gpu::memory::{Faults, Step};
-use standfast_gpu::vectors;
+use standfast_gpu::erasure::{self, Code, DeviceArithmetic, Family, Input, Output, Room};
 use standfast_ring::{Arithmetic, Block, Cpu, Factors, Memory};
+use standfast_stand_in::{Faults, Step, device_pieces, host_erasure};
+use standfast_testkit::vectors;
 
 use job::Job;
 
@@ -23,7 +21,7 @@ const BLOCK_BYTES: u32 = 1024;
 type Said = Arc<Mutex<Vec<String>>>;
 
 fn on(faults: &Faults, said: &Said) -> DeviceArithmetic {
-    let (device, said) = (HostErasure::stand_in(ROOM, faults).unwrap(), Arc::clone(said));
+    let (device, said) = (host_erasure(ROOM, faults).unwrap(), Arc::clone(said));
     DeviceArithmetic::new(device, move |note| said.lock().unwrap().push(note))
 }
 
@@ -61,7 +59,7 @@ fn pieces_in_device_memory_give_the_same_shards_and_come_back() {
         let expected = job.run(&lost, |_| Ok((Memory::default(), Box::new(Cpu) as _))).unwrap();
         let (faults, said) = (Faults::default(), Said::default());
         let found = job.run(&lost, |_| {
-            let pieces = DevicePieces::stand_in(&faults);
+            let pieces = device_pieces(&faults);
             let arithmetic = on(&faults, &said).with_pieces(pieces.clone());
             Ok((pieces, Box::new(arithmetic) as _))
         });
@@ -126,7 +124,7 @@ fn a_lost_device_fails_the_pieces_on_it_and_nobody_waits_for_them() {
     let fault = (Step::Copy, gone.clone(), usize::MAX);
     let ended = job.run(&lost, |rank| {
         let faults = Faults::default();
-        let pieces = DevicePieces::stand_in(&faults);
+        let pieces = device_pieces(&faults);
         let inner = on(&faults, &said).with_pieces(pieces.clone());
         let products_left = if rank == 0 { 1 } else { usize::MAX };
         let own = FailsAt { inner, products_left, fault: fault.clone(), faults };
@@ -166,7 +164,7 @@ fn host_products_of_any_length_are_those_of_the_cpu() {
     for (k, m) in [(1, 1), (3, 2), (8, 8), (20, 4)] {
         let code = Code::new(Family::Cauchy, k, m).unwrap();
         let room = Room { columns: k, rows: m, piece_bytes: 64 };
-        let mut device = HostErasure::stand_in(room, &Faults::default()).unwrap();
+        let mut device = host_erasure(room, &Faults::default()).unwrap();
         for bytes in [0, 1, 63, 64, 65, 192, 1000] {
             let data: Vec<Vec<u8>> = (0..k).map(|at| vectors::random(bytes, at as u64)).collect();
             let plain: Vec<&[u8]> = data.iter().map(Vec::as_slice).collect();
@@ -190,13 +188,13 @@ fn faults_and_wrong_arguments_are_typed() {
     let room = Room { columns: 2, rows: 1, piece_bytes: 64 };
     let full = Error::OutOfMemory { what: "pieces of shards", bytes: 128 };
     faults.plan(Step::Lane, full.clone(), 1);
-    assert_eq!(HostErasure::stand_in(room, &faults).err(), Some(full));
+    assert_eq!(host_erasure(room, &faults).err(), Some(full));
     for piece_bytes in [0, 63] {
-        assert!(HostErasure::stand_in(Room { piece_bytes, ..room }, &faults).is_err());
+        assert!(host_erasure(Room { piece_bytes, ..room }, &faults).is_err());
     }
-    assert!(HostErasure::stand_in(Room { columns: 129, ..room }, &faults).is_err());
+    assert!(host_erasure(Room { columns: 129, ..room }, &faults).is_err());
 
-    let mut device = HostErasure::stand_in(room, &faults).unwrap();
+    let mut device = host_erasure(room, &faults).unwrap();
     let code = Code::new(Family::Cauchy, 2, 1).unwrap();
     let data = [vectors::random(500, 1), vectors::random(500, 2)];
     let mut row = vec![0; 500];

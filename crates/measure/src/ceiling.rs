@@ -4,12 +4,14 @@
 //! one or several writes in flight) and the fastest counts: a stage is compared with the best
 //! that could be done by hand, not with the way it happens to be built.
 
-use std::os::fd::OwnedFd;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use rustix::fs::{FallocateFlags, Mode, OFlags};
+use rustix::fs::FallocateFlags;
 use standfast_sys::AlignedBuf;
 
 use crate::data;
@@ -129,43 +131,24 @@ impl Raw {
     /// Writes the file; returns the time until all was written and until it was durable.
     pub(crate) fn write(&self, source: &[u8], way: Way) -> Result<(Duration, Duration)> {
         let path = &self.path;
-        let file = open(path, OFlags::CREATE | OFlags::TRUNC | OFlags::WRONLY, way.direct)?;
+        let file = open(path, OpenOptions::new().create(true).truncate(true).write(true), way)?;
         let started = std::time::Instant::now();
         // Preallocation is part of the trick; a file system without it writes all the same.
         let _ = rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, source.len() as u64);
-        each_chunk(source.len(), way.threads, |offset, bytes| {
-            let mut at = offset;
-            while at < offset + bytes {
-                at += rustix::io::pwrite(&file, &source[at..offset + bytes], at as u64)?;
-            }
-            Ok(())
-        })
-        .map_err(|source| failed("writing", path, source))?;
+        let write = |offset, chunk: &[u8]| file.write_all_at(chunk, offset);
+        each_chunk(source.chunks(CHUNK), way.threads, write)
+            .map_err(|source| failed("writing", path, source))?;
         let written = started.elapsed();
-        rustix::fs::fsync(&file).map_err(|source| failed("syncing", path, source))?;
+        file.sync_all().map_err(|source| failed("syncing", path, source))?;
         Ok((written, started.elapsed()))
     }
 
     /// Reads what was written, past the page cache.
     pub(crate) fn read(&self, target: &mut AlignedBuf, way: Way) -> Result<Duration> {
         let path = &self.path;
-        let file = open(path, OFlags::RDONLY, way.direct)?;
-        let base = SharedBuf(target.as_mut_ptr());
-        let bytes = target.len();
-        let (outcome, time) = timed(|| {
-            each_chunk(bytes, way.threads, |offset, bytes| {
-                // SAFETY: chunks are disjoint parts of `target`, which is borrowed for this call.
-                let chunk = unsafe { std::slice::from_raw_parts_mut(base.at(offset), bytes) };
-                let mut done = 0;
-                while done < bytes {
-                    match rustix::io::pread(&file, &mut chunk[done..], (offset + done) as u64)? {
-                        0 => return Err(rustix::io::Errno::IO),
-                        read => done += read,
-                    }
-                }
-                Ok(())
-            })
-        });
+        let file = open(path, OpenOptions::new().read(true), way)?;
+        let read = |offset, chunk: &mut [u8]| file.read_exact_at(chunk, offset);
+        let (outcome, time) = timed(|| each_chunk(target.chunks_mut(CHUNK), way.threads, read));
         outcome.map_err(|source| failed("reading", path, source))?;
         Ok(time)
     }
@@ -178,40 +161,27 @@ impl Drop for Raw {
     }
 }
 
-struct SharedBuf(*mut u8);
-// SAFETY: threads use disjoint parts.
-unsafe impl Sync for SharedBuf {}
-
-impl SharedBuf {
-    fn at(&self, offset: usize) -> *mut u8 {
-        self.0.wrapping_add(offset)
-    }
+fn open(path: &Path, options: &mut OpenOptions, way: Way) -> Result<File> {
+    let direct = if way.direct { libc::O_DIRECT } else { 0 };
+    let file = options.mode(0o600).custom_flags(direct).open(path);
+    // Some file systems know no direct access.
+    file.or_else(|_| options.custom_flags(0).open(path))
+        .map_err(|source| failed("opening", path, source))
 }
 
-fn open(path: &Path, flags: OFlags, direct: bool) -> Result<OwnedFd> {
-    let mode = Mode::RUSR | Mode::WUSR;
-    let open = |flags| rustix::fs::open(path, flags | OFlags::CLOEXEC, mode);
-    let file = match direct {
-        true => open(flags | OFlags::DIRECT).or_else(|_| open(flags)),
-        false => open(flags),
-    };
-    file.map_err(|source| failed("opening", path, source))
-}
-
-fn each_chunk(
-    total: usize,
+/// Does something with every chunk and its offset, in so many threads.
+fn each_chunk<T: Send>(
+    chunks: impl Iterator<Item = T> + Send,
     threads: usize,
-    each: impl Fn(usize, usize) -> std::result::Result<(), rustix::io::Errno> + Sync,
-) -> std::result::Result<(), rustix::io::Errno> {
-    let next = AtomicU64::new(0);
+    each: impl Fn(u64, T) -> io::Result<()> + Sync,
+) -> io::Result<()> {
+    let left = Mutex::new(chunks.enumerate());
+    let next = || left.lock().unwrap_or_else(PoisonError::into_inner).next();
     let run = || {
-        loop {
-            let offset = next.fetch_add(CHUNK as u64, Ordering::Relaxed) as usize;
-            if offset >= total {
-                return Ok(());
-            }
-            each(offset, CHUNK.min(total - offset))?;
+        while let Some((at, chunk)) = next() {
+            each((at * CHUNK) as u64, chunk)?;
         }
+        Ok(())
     };
     std::thread::scope(|scope| {
         let others: Vec<_> = (1..threads).map(|_| scope.spawn(run)).collect();
@@ -223,6 +193,6 @@ fn each_chunk(
     })
 }
 
-fn failed(what: &str, path: &Path, source: rustix::io::Errno) -> Error {
-    Error::Io { what: format!("{what} {}", path.display()), source: source.into() }
+fn failed(what: &str, path: &Path, source: io::Error) -> Error {
+    Error::Io { what: format!("{what} {}", path.display()), source }
 }

@@ -4,9 +4,10 @@ use std::time::Instant;
 
 use standfast_gpu::float::{DeviceFloat, Element};
 use standfast_gpu::hash::{DIGEST_BYTES, DeviceHasher};
-use standfast_gpu::{Gpu, Result, Unavailable, vectors};
+use standfast_gpu::{Gpu, Result, Unavailable};
 
 use crate::Measured;
+use crate::data;
 use crate::figure::{Figure, Setting};
 
 /// Bytes on the device at most: several times that are needed with buffers.
@@ -83,7 +84,7 @@ pub fn bench_gpu(
         }
         Ok(bytes as f64 / best)
     };
-    let unit = vectors::noisy_f64(bytes.min(16 << 20), 1);
+    let unit = data::field(bytes.min(16 << 20), 1e-3);
     let (data, other) = (gpu.allocate("data", bytes)?, gpu.allocate("data", bytes)?);
     for start in (0..bytes).step_by(unit.len()) {
         let part = unit.len().min(bytes - start);
@@ -122,15 +123,4 @@ pub fn bench_gpu(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn without_a_device_the_reason_is_told() {
-        let (found, gpu) = describe(Err(Unavailable::NoDriver));
-        assert!(gpu.is_none() && !found.found);
-        let line = serde_json::to_string(&found).unwrap();
-        let start = r#"{"type":"gpu","found":false,"text":"no NVIDIA driver"#;
-        assert!(line.starts_with(start), "{line}");
-    }
-}
+mod tests;

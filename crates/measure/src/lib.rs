@@ -18,7 +18,7 @@ mod memory;
 mod stage;
 
 pub use bars::bars;
-pub use capture::{bench_capture, capture_bars, cost_bars};
+pub use capture::bench_capture;
 pub use figure::{Bar, Better, Error, Figure, Result, Setting};
 pub use gpu::{FoundGpu, bench_gpu, find_gpu};
 pub use standfast_gpu::Gpu;

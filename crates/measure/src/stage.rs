@@ -100,24 +100,36 @@ fn codec_figures(
 /// disk as medians of what they were within each round, for a disk that others use too is faster
 /// in one second than in the next. So is what a first checkpoint is compared with written right before
 /// and right after it, in the way that has been the fastest so far.
+#[derive(Default)]
 pub(crate) struct Disk {
     pub(crate) bytes: usize,
-    /// Raw write without and with the final sync, and read, by way.
-    raw_written: [Times; WRITE_WAYS.len()],
-    raw_durable: [Times; WRITE_WAYS.len()],
-    raw_read: [Times; READ_WAYS.len()],
-    /// Raw write with the final sync, right before and after a first checkpoint: the mean.
-    beside: Times,
+    raw: RawTimes,
     segment: Times,
-    first: Times,
-    first_blocked: Times,
-    second: Times,
-    restart: Times,
+    job: JobTimes,
     pub(crate) stats: Stats,
     /// Peak of resident memory during a checkpoint, beyond what was there before.
     pub(crate) extra_bytes: Option<u64>,
     /// Pool and I/O buffers, as configured.
     pub(crate) buffer_bytes: u64,
+}
+
+/// The raw disk: write without and with the final sync, and read, by way.
+#[derive(Default)]
+struct RawTimes {
+    written: [Times; WRITE_WAYS.len()],
+    durable: [Times; WRITE_WAYS.len()],
+    read: [Times; READ_WAYS.len()],
+    /// Write with the final sync, right before and after a first checkpoint: the mean.
+    beside: Times,
+}
+
+/// Checkpoints until they were durable, and restarts.
+#[derive(Default)]
+struct JobTimes {
+    first: Times,
+    first_blocked: Times,
+    second: Times,
+    restart: Times,
 }
 
 /// How long something took, round by round.
@@ -157,21 +169,7 @@ pub(crate) fn disk(setting: &Setting) -> Result<Disk> {
         .map_err(|source| Error::Io { what: "making a directory".into(), source })?;
     let mut memory = data::random(setting.bytes, 11);
     let mut target = data::random(setting.bytes, 12);
-    let mut disk = Disk {
-        bytes: setting.bytes,
-        raw_written: Default::default(),
-        raw_durable: Default::default(),
-        raw_read: Default::default(),
-        beside: Times::default(),
-        segment: Times::default(),
-        first: Times::default(),
-        first_blocked: Times::default(),
-        second: Times::default(),
-        restart: Times::default(),
-        stats: Stats::default(),
-        extra_bytes: None,
-        buffer_bytes: 0,
-    };
+    let mut disk = Disk { bytes: setting.bytes, ..Disk::default() };
     for round in 0..setting.rounds.max(1) {
         raw_round(dir.path(), &memory, &mut target, round, &mut disk)?;
         segment_round(dir.path(), &memory, &mut disk)?;
@@ -195,20 +193,20 @@ fn raw_round(
         drop(last.take());
         let raw = Raw::new(dir, &format!("raw-{round}-{at}"))?;
         let (written, durable) = raw.write(source, way)?;
-        disk.raw_written[at].add(written);
-        disk.raw_durable[at].add(durable);
+        disk.raw.written[at].add(written);
+        disk.raw.durable[at].add(durable);
         last = Some(raw);
     }
     let raw = last.expect("there is a way");
     for (at, way) in READ_WAYS.into_iter().enumerate() {
-        disk.raw_read[at].add(raw.read(target, way)?);
+        disk.raw.read[at].add(raw.read(target, way)?);
     }
     Ok(())
 }
 
 /// Write and sync in the way that was the fastest so far.
 fn raw_again(dir: &Path, source: &[u8], disk: &Disk) -> Result<Duration> {
-    let (way, _) = best_way(&disk.raw_durable);
+    let (way, _) = best_way(&disk.raw.durable);
     Ok(Raw::new(dir, "raw-beside")?.write(source, WRITE_WAYS[way])?.1)
 }
 
@@ -246,23 +244,23 @@ fn job_round(
     unsafe { job.protect("memory", memory.as_mut_ptr(), memory.len(), 8)? };
     let raw_before = raw_again(dir, memory, disk)?;
     let (first, blocked, durable) = durable(&job)?;
-    disk.beside.add((raw_before + raw_again(dir, memory, disk)?) / 2);
+    disk.raw.beside.add((raw_before + raw_again(dir, memory, disk)?) / 2);
     if let (Some(before), Some(after)) = (before, memory::resident()) {
         let extra = after.peak.saturating_sub(before.now);
         disk.extra_bytes = Some(disk.extra_bytes.map_or(extra, |least| least.min(extra)));
     }
-    disk.first.add(durable);
-    disk.first_blocked.add(blocked);
+    disk.job.first.add(durable);
+    disk.job.first_blocked.add(blocked);
     disk.stats = job.report(first)?.stats;
     data::touch_pages(memory, PAGE, 100, round + 1);
     let (version, _, durable) = self::durable(&job)?;
-    disk.second.add(durable);
+    disk.job.second.add(durable);
     job.unprotect("memory")?;
     // SAFETY: as above.
     unsafe { job.protect("memory", target.as_mut_ptr(), target.len(), 8)? };
     let (outcome, time) = timed(|| job.restart_from(version));
     outcome?;
-    disk.restart.add(time);
+    disk.job.restart.add(time);
     if target[..] != memory[..] {
         return Err(Error::Wrong);
     }
@@ -284,33 +282,33 @@ fn durable(job: &Job) -> Result<(Version, Duration, Duration)> {
 impl Disk {
     /// The raw disk's write+fsync beside first checkpoints, and how it was reached.
     pub(crate) fn raw_durable(&self) -> (&'static str, Duration) {
-        (WRITE_WAYS[best_way(&self.raw_durable).0].name, self.beside.median())
+        (WRITE_WAYS[best_way(&self.raw.durable).0].name, self.raw.beside.median())
     }
 
     pub(crate) fn raw_read(&self) -> Duration {
-        best_way(&self.raw_read).1
+        best_way(&self.raw.read).1
     }
 
     /// Share of the raw disk's write+fsync that a first checkpoint reaches.
     pub(crate) fn durable_share(&self) -> f64 {
-        self.first.share(&self.beside)
+        self.job.first.share(&self.raw.beside)
     }
 
     /// Share of the raw disk's read that a restart reaches.
     pub(crate) fn restart_share(&self) -> f64 {
-        self.restart.share(&self.raw_read[best_way(&self.raw_read).0])
+        self.job.restart.share(&self.raw.read[best_way(&self.raw.read).0])
     }
 
     pub(crate) fn first(&self) -> Duration {
-        self.first.median()
+        self.job.first.median()
     }
 
     pub(crate) fn second(&self) -> Duration {
-        self.second.median()
+        self.job.second.median()
     }
 
     pub(crate) fn restart(&self) -> Duration {
-        self.restart.median()
+        self.job.restart.median()
     }
 
     pub(crate) fn figures(&self) -> impl Iterator<Item = Figure> {
@@ -319,12 +317,12 @@ impl Disk {
         let (raw, read) = (rate(durable), rate(self.raw_read()));
         let second = self.first().as_secs_f64() / self.second().as_secs_f64();
         [
-            Figure::rate("disk write", rate(best_way(&self.raw_written).1)).note("without sync"),
+            Figure::rate("disk write", rate(best_way(&self.raw.written).1)).note("without sync"),
             Figure::rate("disk write+fsync", raw).note(way),
             Figure::rate("disk read", read).note("past the page cache"),
             Figure::rate("segment write", rate(self.segment.median())).of("disk write+fsync", raw),
             Figure::rate("checkpoint, durable", rate(self.first())).of("disk write+fsync", raw),
-            Figure::rate("checkpoint, blocked", rate(self.first_blocked.median()))
+            Figure::rate("checkpoint, blocked", rate(self.job.first_blocked.median()))
                 .note("of the same one"),
             Figure::rate("checkpoint, 1 % changed", rate(self.second()))
                 .note(format!("{second:.1} x faster than the first")),

@@ -297,17 +297,6 @@ impl Comm for Mpi {
         self.take(self.number(from)?, tag, into)
     }
 
-    fn exchange_into(
-        &self,
-        to: usize,
-        message: &mut Vec<u8>,
-        from: usize,
-        tag: Tag,
-        into: &mut Vec<u8>,
-    ) -> CommResult<()> {
-        self.exchange_over(to, message, from, tag, into)
-    }
-
     fn exchange_over(
         &self,
         to: usize,
@@ -335,10 +324,6 @@ impl Comm for Mpi {
         } else {
             self.all_to_all_in_pairs(outgoing)
         }
-    }
-
-    fn barrier(&self) -> CommResult<()> {
-        collective::barrier(self)
     }
 
     /// MPI's colours have 31 bits: where the highest bit is used, ranks are parted by it first.

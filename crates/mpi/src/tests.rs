@@ -6,8 +6,10 @@ use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use standfast_comm::{Comm, Concurrency, Tag, Threads, conformance, run_threads};
+use standfast_comm::{Comm, Concurrency, Tag};
+use standfast_conformance::comm as conformance;
 use standfast_format::Kind;
+use standfast_testkit::{Threads, run_threads};
 
 use crate::Mpi;
 use crate::table::{CommFacts, CommTable};

@@ -10,16 +10,12 @@
 //! - Members may have any lengths; what is beyond a member's end counts as zeros and is not sent.
 //! - Either all ranks start or all refuse: pieces of different checkpoints are never combined.
 
-mod two_step;
-
 use standfast_comm::{Comm, Tag, collective};
 
 use crate::code::Family;
 use crate::error::{Error, Result};
 use crate::shard::{BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, Header, Shard, Stamp};
-use crate::star::{
-    self, Cpu, Means, Outcome, Part, Report, Sink, Source, Step, Target, Task, steps,
-};
+use crate::star::{self, Cpu, Means, Part, Report, Sink, Source, Step, Target, Task, steps};
 use crate::topology::{GroupId, Piece, Topology};
 
 const ANNOUNCE: Tag = Tag(0x0600);
@@ -32,9 +28,6 @@ pub enum Order {
     Star,
     /// All to one receiver, then all to the next; to compare with.
     Together,
-    /// As in the paper: shards are made by the group itself, then travel to the next group; to
-    /// compare with.
-    TwoStep,
 }
 
 /// How to encode.
@@ -94,16 +87,9 @@ pub fn encode_with(
         return Err(Error::invalid(format!("blocks of {} bytes", options.block_bytes)));
     }
     let own = Announcement { stamp, family: topology.shape().family, bytes, options };
-    if options.order == Order::TwoStep {
-        return two_step::encode(comm, topology, own, means);
-    }
     let mut tasks = tasks(topology, comm.rank(), own)?;
     announce(comm, &mut tasks, own)?;
-    ended(star::run(comm, &tasks, means)?)
-}
-
-/// What an outcome comes to: the first failure, or the shards.
-fn ended(mut outcome: Outcome) -> Result<Encoded> {
+    let mut outcome = star::run(comm, &tasks, means)?;
     let failed = outcome.sources_failed.drain(..).chain(outcome.targets_failed.drain(..)).next();
     match failed {
         Some((_, error)) => Err(error),
@@ -155,9 +141,7 @@ fn tasks(topology: &Topology, rank: usize, own: Announcement) -> Result<Vec<Task
     groups.dedup();
     let mut tasks = Vec::new();
     for group in groups {
-        let makers = (0..topology.shape().m)
-            .map(|row| (topology.keeper(group, row), topology.turn(group, row)));
-        let mut task = task(topology, group, own.options, &makers.collect::<Vec<_>>())?;
+        let mut task = task(topology, group, own.options)?;
         if group == own_group {
             task.sources[place].bytes = own.bytes;
         }
@@ -166,14 +150,8 @@ fn tasks(topology: &Topology, rank: usize, own: Announcement) -> Result<Vec<Task
     Ok(tasks)
 }
 
-/// A group's task; lengths are not known yet. `makers`: who makes each shard, and how many it makes
-/// before in one round of messages.
-fn task(
-    topology: &Topology,
-    group: GroupId,
-    options: Options,
-    makers: &[(usize, usize)],
-) -> Result<Task> {
+/// A group's task; lengths are not known yet.
+fn task(topology: &Topology, group: GroupId, options: Options) -> Result<Task> {
     let code = topology.code(group)?;
     let (k, m) = (code.k(), code.m());
     let part = |index: usize, rank, bytes| Part {
@@ -185,13 +163,15 @@ fn task(
     };
     let members = topology.members(group).into_iter().enumerate();
     let sources = members.map(|(place, rank)| part(place, rank, 0)).collect();
-    let target =
-        |row: usize| Target { part: part(k + row, Some(makers[row].0), u64::MAX), header: None };
+    let target = |row: usize| {
+        let keeper = Some(topology.keeper(group, row));
+        Target { part: part(k + row, keeper, u64::MAX), header: None }
+    };
     let largest = topology.sector_nodes(0).len();
     let slot = |row: usize, place: usize| {
-        let turn = makers[row].1;
+        let turn = topology.turn(group, row);
         match options.order {
-            Order::Star | Order::TwoStep => turn * largest + (row + k - place) % k,
+            Order::Star => turn * largest + (row + k - place) % k,
             Order::Together => (turn * m + row) * largest + place,
         }
     };

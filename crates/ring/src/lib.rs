@@ -9,12 +9,13 @@
 //! decides nothing about durability; a shard counts when whoever owns the sink has committed it.
 //!
 //! ```
-//! use standfast_comm::{Comm, run_threads};
+//! use standfast_comm::Comm;
 //! use standfast_format::{AttemptId, JobId, Version};
 //! use standfast_ring::{
 //!     Holding, Memory, Options, Recovery, Shape, Stamp, Topology, encode, recover,
 //!     topology::Piece,
 //! };
+//! use standfast_testkit::run_threads;
 //!
 //! let stamp = Stamp { job: JobId([1; 16]), version: Version(1), attempt: AttemptId([2; 8]) };
 //! run_threads(4, |comm| {

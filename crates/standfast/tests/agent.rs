@@ -9,7 +9,8 @@ use std::time::Duration;
 use standfast::config::Loaded;
 use standfast::{Job, Kind, Level, Protected, Version};
 use standfast_agent::{Daemon, Place, Status};
-use standfast_comm::{Comm, run_threads};
+use standfast_comm::Comm;
+use standfast_testkit::run_threads;
 
 /// An agent, and where jobs are.
 struct World {

@@ -9,8 +9,8 @@ use std::time::Duration;
 use standfast::config::Loaded;
 use standfast::{Job, Level, Protected, Version};
 use standfast_agent::{Daemon, Place};
-use standfast_comm::{Comm, run_threads};
-use standfast_testkit::Funneled;
+use standfast_comm::Comm;
+use standfast_testkit::{Funneled, run_threads};
 
 /// Nodes with their agents.
 struct World {

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use standfast::Job;
 use standfast::config::Loaded;
-use standfast_comm::{Comm, run_threads};
-use standfast_testkit::command::Random;
+use standfast_comm::Comm;
+use standfast_testkit::{command::Random, run_threads};
 
 const PAGE: usize = 1024;
 const PAGES: usize = 2048;

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use standfast::config::Loaded;
 use standfast::{Job, Kind, Level, Rank, Version};
-use standfast_comm::{Comm, Concurrency, Result, Tag, run_threads};
+use standfast_comm::{Comm, Concurrency, Result, Tag};
 use standfast_store::{MemoryStore, Store};
-use standfast_testkit::{Fault, FaultyStore, Op};
+use standfast_testkit::{Fault, FaultyStore, Op, run_threads};
 
 const WORDS: usize = 1 << 20;
 const PAGE_WORDS: usize = 512;

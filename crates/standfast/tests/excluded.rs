@@ -6,7 +6,7 @@ use std::time::Duration;
 use standfast::config::Loaded;
 use standfast::{Job, Level};
 use standfast_agent::{Daemon, Place};
-use standfast_comm::run_threads;
+use standfast_testkit::run_threads;
 
 const SECRET: &[u8] = b"correct horse battery staple, planted";
 const BYTES: usize = 200_000;

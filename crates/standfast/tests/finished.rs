@@ -2,7 +2,8 @@
 
 use standfast::config::{Loaded, RestartFrom};
 use standfast::{Error, Job, Kind, Level, Value, Version};
-use standfast_comm::{Comm, run_threads};
+use standfast_comm::Comm;
+use standfast_testkit::run_threads;
 use tempfile::TempDir;
 
 fn open(dir: &TempDir, more: &[(&str, &str)]) -> Job {

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use standfast::config::Loaded;
 use standfast::{Job, Level, Version};
-use standfast_comm::{Comm, run_threads};
+use standfast_comm::Comm;
 use standfast_store::{MemoryStore, Store};
-use standfast_testkit::{Fault, FaultyStore};
+use standfast_testkit::{Fault, FaultyStore, run_threads};
 
 const WORDS: usize = 1 << 18;
 

@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 use standfast::config::Loaded;
 use standfast::{Job, Kind, Level, Restarted, Version, mark};
-use standfast_comm::{Comm, run_threads};
+use standfast_comm::Comm;
 use standfast_format::name;
 use standfast_store::{DirStore, MemoryStore, Options, Store};
+use standfast_testkit::run_threads;
 
 const WORDS: usize = 1 << 18;
 const STEPS: u64 = 4;

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use standfast::config::Loaded;
 use standfast::{Job, Level};
-use standfast_comm::{Comm, run_threads};
+use standfast_comm::Comm;
 use standfast_format::SegmentRef;
 use standfast_store::{MemoryStore, Store};
-use standfast_testkit::{FaultyStore, Op};
+use standfast_testkit::{FaultyStore, Op, run_threads};
 
 const WORDS: usize = 1 << 18;
 

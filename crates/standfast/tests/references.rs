@@ -10,13 +10,14 @@ use std::time::Duration;
 use standfast::config::Loaded;
 use standfast::{Image, Job, Kind, Level, Manifest, Rank, Version};
 use standfast_agent::{Daemon, Place};
-use standfast_comm::{Comm, run_threads};
+use standfast_comm::Comm;
 use standfast_drain::policy::Policy;
 use standfast_drain::{Drain, Encoding, Flow, Progress, Until};
 use standfast_format::{StoreHeader, name};
 use standfast_reduce::PageHasher;
 use standfast_restart::{Inventory, read_image};
 use standfast_store::{DirStore, Options};
+use standfast_testkit::run_threads;
 
 const PAGE: usize = 4096;
 const PAGE_WORDS: usize = PAGE / 8;

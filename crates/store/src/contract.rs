@@ -1,14 +1,14 @@
 //! The traits that every backend implements, and what callers may rely on.
 //!
 //! Data: names and bytes in, names and bytes out. Callers hold `Arc<dyn Store>` and never know
-//! which backend it is; the conformance suite (feature `conformance`) checks each one.
+//! which backend it is; the suite in `tests/conformance` checks each one.
 
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
 use crate::dir::LockFile;
-use crate::error::{Error, Result};
+use crate::error::{Error, Object, Result};
 use crate::meter::WriteMeter;
 
 /// An object as listed.
@@ -61,31 +61,20 @@ pub trait Store: Send + Sync + fmt::Debug {
     fn get(&self, name: &str, bytes_max: u64) -> Result<Vec<u8>> {
         let reader = self.open(name)?;
         let bytes = reader.bytes();
-        let too_large = || Error::TooLarge {
-            object: name.to_owned(),
-            store: self.describe(),
-            bytes,
-            bytes_max,
-        };
+        let object = || Object::new(name, self.describe());
+        let too_large = || Error::TooLarge { object: object(), bytes, bytes_max };
         if bytes > bytes_max {
             return Err(too_large());
         }
         let len = usize::try_from(bytes).map_err(|_| too_large())?;
         let mut buf = Vec::new();
-        buf.try_reserve_exact(len).map_err(|_| Error::NoMemory {
-            object: name.to_owned(),
-            store: self.describe(),
-            bytes,
-        })?;
+        let no_memory = |_| Error::NoMemory { object: object(), bytes };
+        buf.try_reserve_exact(len).map_err(no_memory)?;
         buf.resize(len, 0);
         let found = reader.read_full(0, &mut buf)?;
         if found < buf.len() {
-            return Err(Error::Shrunk {
-                object: name.to_owned(),
-                store: self.describe(),
-                expected: bytes,
-                found: found as u64,
-            });
+            let found = found as u64;
+            return Err(Error::Shrunk { object: object(), expected: bytes, found });
         }
         Ok(buf)
     }

@@ -1,5 +1,6 @@
 //! What can go wrong with a store. Every variant says which object of which store.
 
+use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
@@ -10,6 +11,28 @@ use crate::contract::Lock;
 
 /// Result of a store operation.
 pub type Result<T> = std::result::Result<T, Error>;
+
+/// Which object of which store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Object {
+    /// Its name.
+    pub name: String,
+    /// The store in words.
+    pub store: String,
+}
+
+impl Object {
+    /// The object of this name in the store of that description.
+    pub fn new(name: impl Into<String>, store: impl Into<String>) -> Self {
+        Self { name: name.into(), store: store.into() }
+    }
+}
+
+impl fmt::Display for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} in {}", self.name, self.store)
+    }
+}
 
 /// Why a store operation failed.
 #[derive(Debug, thiserror::Error)]
@@ -42,21 +65,11 @@ pub enum Error {
         source: Box<dyn std::error::Error + Send + Sync + 'static>,
     },
     /// No such object.
-    #[error("{store} has no {object}")]
-    Missing {
-        /// Object asked for.
-        object: String,
-        /// The store.
-        store: String,
-    },
+    #[error("{} has no {}", .0.store, .0.name)]
+    Missing(Object),
     /// `put_new` found the object there already.
-    #[error("{object} exists already in {store}")]
-    Exists {
-        /// The object.
-        object: String,
-        /// The store.
-        store: String,
-    },
+    #[error("{} exists already in {}", .0.name, .0.store)]
+    Exists(Object),
     /// The name breaks the rules of object names.
     #[error("{object:?} cannot name an object in {store}: {why}")]
     Name {
@@ -68,12 +81,10 @@ pub enum Error {
         why: &'static str,
     },
     /// Something with an object's name is not an object: a symbolic link, a device.
-    #[error("{object} in {store} is {what}, not a file that Standfast wrote")]
+    #[error("{object} is {what}, not a file that Standfast wrote")]
     Foreign {
-        /// The name.
-        object: String,
-        /// The store.
-        store: String,
+        /// Which one.
+        object: Object,
         /// What was found.
         what: &'static str,
     },
@@ -86,72 +97,52 @@ pub enum Error {
         why: Distrust,
     },
     /// Larger than its reader is ready to hold.
-    #[error("{object} in {store} has {bytes} bytes where at most {bytes_max} make sense")]
+    #[error("{object} has {bytes} bytes where at most {bytes_max} make sense")]
     TooLarge {
-        /// The object.
-        object: String,
-        /// The store.
-        store: String,
+        /// Which one.
+        object: Object,
         /// Its size.
         bytes: u64,
         /// The reader's limit.
         bytes_max: u64,
     },
     /// The object became shorter while it was open.
-    #[error("{object} in {store} ends at byte {found}, it had {expected} when it was opened")]
+    #[error("{object} ends at byte {found}, it had {expected} when it was opened")]
     Shrunk {
-        /// The object.
-        object: String,
-        /// The store.
-        store: String,
+        /// Which one.
+        object: Object,
         /// Size when opened.
         expected: u64,
         /// Where it ends now.
         found: u64,
     },
     /// Another object has the name of one that was being read.
-    #[error("{object} in {store} was replaced while it was read; try again")]
-    Replaced {
-        /// The object.
-        object: String,
-        /// The store.
-        store: String,
-    },
+    #[error("{0} was replaced while it was read; try again")]
+    Replaced(Object),
     /// The memory to read it into cannot be had.
-    #[error("no memory for the {bytes} bytes of {object} in {store}")]
+    #[error("no memory for the {bytes} bytes of {object}")]
     NoMemory {
-        /// The object.
-        object: String,
-        /// The store.
-        store: String,
+        /// Which one.
+        object: Object,
         /// Its size.
         bytes: u64,
     },
     /// The medium failed to give back what was stored, twice: this copy is damaged.
-    #[error("{object} in {store} cannot be read any more, tried twice: {source}")]
+    #[error("{object} cannot be read any more, tried twice: {source}")]
     Medium {
-        /// The object.
-        object: String,
-        /// The store.
-        store: String,
+        /// Which one.
+        object: Object,
         /// The system's own error.
         source: io::Error,
     },
     /// The store says that an object is missing and lists it all the same.
-    #[error("{store} lists {object} but does not find it: nobody knows whether it is there")]
-    Contradiction {
-        /// The object.
-        object: String,
-        /// The store.
-        store: String,
-    },
+    #[error("{} lists {} but does not find it: nobody knows whether it is there", .0.store, .0.name)]
+    Contradiction(Object),
     /// An earlier call on this writer failed; nothing of the object was kept.
-    #[error("writing {object} to {store} was aborted after: {first}")]
+    #[error("writing {} to {} was aborted after: {first}", object.name, object.store)]
     GivenUp {
-        /// The object.
-        object: String,
-        /// The store.
-        store: String,
+        /// Which one.
+        object: Object,
         /// Kind of the first failure.
         kind: Kind,
         /// Text of the first failure.
@@ -176,34 +167,23 @@ pub enum Error {
         why: String,
     },
     /// Encrypted with another key than the one given.
-    #[error(
-        "{object} in {store} was encrypted with another key (fingerprint {found}, this is {own})"
-    )]
+    #[error("{object} was encrypted with another key (fingerprint {found}, this is {own})")]
     OtherKey {
-        /// The object.
-        object: String,
-        /// The store.
-        store: String,
+        /// Which one.
+        object: Object,
         /// The key it was encrypted with.
         found: Fingerprint,
         /// The key that was given.
         own: Fingerprint,
     },
     /// A key was given, and the object has no tail that says how it was encrypted.
-    #[error("{object} in {store} is not encrypted, or its end is lost")]
-    NotEncrypted {
-        /// The object.
-        object: String,
-        /// The store.
-        store: String,
-    },
+    #[error("{0} is not encrypted, or its end is lost")]
+    NotEncrypted(Object),
     /// Encrypted bytes are not those that were written there under this name.
-    #[error("{object} in {store} was damaged or changed: it does not decrypt from byte {at} on")]
+    #[error("{object} was damaged or changed: it does not decrypt from byte {at} on")]
     Altered {
-        /// The object.
-        object: String,
-        /// The store.
-        store: String,
+        /// Which one.
+        object: Object,
         /// Where in what it holds.
         at: u64,
     },

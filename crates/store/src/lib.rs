@@ -19,8 +19,6 @@
 //! the formats above; a store returns the bytes that the medium returns.
 
 mod absence;
-#[cfg(feature = "conformance")]
-pub mod conformance;
 mod contract;
 mod count;
 mod dir;
@@ -44,7 +42,7 @@ pub use contract::{
 pub use count::{Written, written};
 pub use dir::DirStore;
 pub use encrypted::{EncryptedStore, Key, KeySource};
-pub use error::{Error, Result};
+pub use error::{Error, Object, Result};
 pub use failpoint::FAILPOINTS;
 pub use location::{Io, Options, open};
 pub use memory::MemoryStore;

@@ -39,9 +39,9 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// Measured (`cargo bench -p standfast-store -- --grid`): four threads reach the device's
-    /// rate and eight add nothing; chunks of 2 MiB sit in huge pages, which takes the kernel
-    /// much less work per write than 1 MiB, and 4 MiB only take more memory.
+    /// Measured (`cargo bench -p experiments --bench durable -- --grid` in the lab): four threads reach
+    /// the device's rate and eight add nothing; chunks of 2 MiB sit in huge pages, which takes the
+    /// kernel much less work per write than 1 MiB, and 4 MiB only take more memory.
     fn default() -> Self {
         let (io, trust) = (Io::Auto, Trust::default());
         Options { io, io_threads: 4, chunk_bytes: 2 << 20, trust }

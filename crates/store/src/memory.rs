@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::contract::{Lock, LockGuard, ObjectMeta, ObjectReader, ObjectWriter, Store};
-use crate::error::{Error, Result};
+use crate::error::{Error, Object, Result};
 use crate::holder;
 use crate::name::{check_name, check_prefix};
 
@@ -44,7 +44,7 @@ impl MemoryStore {
     }
 
     fn missing(name: &str) -> Error {
-        Error::Missing { object: name.to_owned(), store: STORE.to_owned() }
+        Error::Missing(Object::new(name, STORE))
     }
 }
 
@@ -69,7 +69,7 @@ impl Store for MemoryStore {
         check_name(name, STORE)?;
         let mut state = self.state();
         if state.objects.contains_key(name) {
-            return Err(Error::Exists { object: name.to_owned(), store: STORE.to_owned() });
+            return Err(Error::Exists(Object::new(name, STORE)));
         }
         state.objects.insert(name.to_owned(), bytes.into());
         Ok(())

@@ -1,13 +1,10 @@
 //! Every backend of this crate against the one suite.
 
-#![cfg(feature = "conformance")]
-
 use std::path::Path;
 use std::sync::Arc;
 
-use standfast_store::{
-    DirStore, EncryptedStore, Io, Key, MemoryStore, Options, Store, conformance,
-};
+use standfast_conformance::store as conformance;
+use standfast_store::{DirStore, EncryptedStore, Io, Key, MemoryStore, Options, Store};
 use standfast_testkit::must::leave_out;
 use tempfile::TempDir;
 

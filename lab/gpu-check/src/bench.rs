@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
+use gpu_check::pipeline::{Codec, HostPipeline, Source};
 use standfast_capture::{Device, DeviceRegion, Drained, Which};
 use standfast_format::{CodecKind, FilterKind, HashKind};
 use standfast_gpu::deflate::{self, DeviceDeflate};
@@ -12,7 +13,6 @@ use standfast_gpu::erasure::{Code, DeviceErasure, Family, Matrix};
 use standfast_gpu::float::{self, DeviceFloat, Element};
 use standfast_gpu::hash::{DIGEST_BYTES, DeviceHasher};
 use standfast_gpu::memory::{self, Choice, Settings};
-use standfast_gpu::pipeline::{Codec, HostPipeline, Source};
 use standfast_gpu::{DeviceBuffer, DeviceSlice, Gpu, Packed, Stream};
 use standfast_reduce::{BlockDecoder, BlockEncoder, CodecSpec, FilterChoice};
 

@@ -5,8 +5,8 @@ use std::time::Instant;
 use anyhow::{Result, anyhow};
 use standfast_format::CodecKind;
 use standfast_gpu::gpu_queue::{BLOCK_BYTES, GpuQueue};
-use standfast_gpu::vectors;
 use standfast_reduce::{BlockDecoder, Offload};
+use standfast_testkit::vectors;
 
 use crate::report::Report;
 

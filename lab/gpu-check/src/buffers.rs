@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use standfast_gpu::float::Element;
-use standfast_gpu::vectors;
+use standfast_testkit::vectors;
 
 /// Generated once per this many bytes and repeated with other seeds: making numbers is slow.
 const UNIT: usize = 16 << 20;

@@ -1,18 +1,18 @@
 //! Every kernel against its reference.
 
-use std::sync::{Arc, Mutex, PoisonError};
-
 use anyhow::Result;
+use gpu_check::pipeline::{Codec, HostPipeline, Source};
 use standfast_capture::{ChangedPages, Device, DeviceRegion, Drained, Which};
 use standfast_format::{CodecKind, FilterKind, HashKind};
 use standfast_gpu::deflate::{self, DeviceDeflate};
 use standfast_gpu::erasure::{self, Code, DeviceErasure, Family, Matrix};
 use standfast_gpu::float::{self, DeviceFloat, Element};
 use standfast_gpu::hash::{DIGEST_BYTES, DeviceHasher, MARK_CHANGED, MARK_ZERO};
-use standfast_gpu::memory::{self, Choice, DeviceMemory, Faults, Settings, StandIn};
-use standfast_gpu::pipeline::{Codec, HostPipeline, Source};
-use standfast_gpu::{Accelerator, DeviceBuffer, Gpu, Stream, vectors};
+use standfast_gpu::memory::{self, Choice, DeviceMemory, Settings};
+use standfast_gpu::{DeviceBuffer, Error, Gpu, Stream};
 use standfast_reduce::{BlockDecoder, PageHasher};
+use standfast_stand_in::{self as reference, Faults, StandIn};
+use standfast_testkit::vectors;
 
 use crate::report::Report;
 
@@ -146,7 +146,7 @@ fn floats(stream: &Stream, report: &mut Report) -> Result<()> {
             stream.wait()?;
             let packed = codec.packed();
             let payload = get(stream, &out, packed.bytes())?;
-            let expected = float::encode(&raw, element);
+            let expected = reference::float::encode(&raw, element);
             cases += 1;
             if float::frame(element, raw.len() as u64, &packed, &payload) != expected {
                 wrong.push(format!("{name} as {element:?}, encoded"));
@@ -166,7 +166,7 @@ fn floats(stream: &Stream, report: &mut Report) -> Result<()> {
 /// A changed byte gives an error or other numbers, and never hurts the device.
 fn damaged_floats(stream: &Stream, report: &mut Report) -> Result<()> {
     let raw = vectors::noisy_f64(70_000, 3);
-    let encoded = float::encode(&raw, Element::F64);
+    let encoded = reference::float::encode(&raw, Element::F64);
     let parsed = float::parse(&encoded)?;
     let codec = DeviceFloat::new(stream.gpu(), Element::F64, raw.len())?;
     let decoded = stream.gpu().allocate("decoded", raw.len())?;
@@ -210,7 +210,7 @@ fn deflated(stream: &Stream, report: &mut Report) -> Result<()> {
                 let block = decoder.decode(CodecKind::Deflate, filter, found, chunk.len());
                 if block.ok() != Some(chunk) {
                     wrong.push(format!("{name}, {filter}: does not inflate"));
-                } else if found != deflate::encode_chunk(chunk, filter) {
+                } else if found != reference::deflate::encode_chunk(chunk, filter) {
                     wrong.push(format!("{name}, {filter}: differs from the reference"));
                 }
             }
@@ -226,7 +226,7 @@ fn deflated(stream: &Stream, report: &mut Report) -> Result<()> {
         let bytes = get(stream, &out, packed.bytes())?;
         for (chunk, range) in raw.chunks(deflate::CHUNK_BYTES).zip(packed.ranges()) {
             cases += 1;
-            if bytes[range] != deflate::encode_part(chunk) {
+            if bytes[range] != reference::deflate::encode_part(chunk) {
                 wrong.push(format!("{name}: a part differs from the reference"));
             }
         }
@@ -342,7 +342,7 @@ fn pipelines(gpu: &Gpu, report: &mut Report) -> Result<()> {
         pipeline.run(source, |piece| {
             let part = &raw[piece.raw.clone()];
             let framed = float::frame(Element::F64, part.len() as u64, piece.packed, piece.bytes);
-            if piece.raw.start != next || framed != float::encode(part, Element::F64) {
+            if piece.raw.start != next || framed != reference::float::encode(part, Element::F64) {
                 wrong.push(format!("{name}: piece at {}", piece.raw.start));
             }
             next = piece.raw.end;
@@ -354,30 +354,19 @@ fn pipelines(gpu: &Gpu, report: &mut Report) -> Result<()> {
     report.check("host pipeline", 2, &wrong)
 }
 
-/// More memory than any device has: a typed error, the CPU instead, said once, and the device
-/// works on.
+/// More memory than any device has: a typed error, and the device works on.
 fn faults(gpu: &Gpu, report: &mut Report) -> Result<()> {
     const TOO_MUCH: usize = 1 << 50;
     let mut wrong = Vec::new();
-    let said = Arc::new(Mutex::new(Vec::new()));
-    let log = said.clone();
-    let accelerator = Accelerator::with(Ok(gpu.clone()), move |message| {
-        log.lock().unwrap_or_else(PoisonError::into_inner).push(message.to_owned());
-    });
     for _ in 0..3 {
-        let who = accelerator
-            .run(|gpu| gpu.allocate("too much", TOO_MUCH).map(|_| "device"), || Ok("cpu"));
-        if who != Ok("cpu") {
-            wrong.push(format!("{who:?} after running out of memory"));
+        match gpu.allocate("too much", TOO_MUCH) {
+            Err(Error::OutOfMemory { what: "too much", bytes: TOO_MUCH }) => {}
+            Err(error) => wrong.push(format!("{error} after running out of memory")),
+            Ok(_) => wrong.push("more memory than there is".into()),
         }
     }
-    let messages = said.lock().unwrap_or_else(PoisonError::into_inner).len();
-    if messages != 1 {
-        wrong.push(format!("{messages} messages"));
+    if let Err(error) = gpu.allocate("a little", 64) {
+        wrong.push(format!("{error} when there is memory again"));
     }
-    let who = accelerator.run(|gpu| gpu.allocate("a little", 64).map(|_| "device"), || Ok("cpu"));
-    if who != Ok("device") {
-        wrong.push(format!("{who:?} when there is memory again"));
-    }
-    report.check("out of device memory: the CPU takes over, and back", 4, &wrong)
+    report.check("out of device memory, and back", 4, &wrong)
 }

@@ -1,6 +1,6 @@
 //! Runs every kernel against its CPU reference on a real device, then measures.
 //!
-//!     cargo run --release -p standfast-gpu --example gpu-check -- --json results.jsonl
+//!     cargo run --release -p gpu-check --bin gpu-check -- --json results.jsonl
 //!
 //! Each kernel meets the test vectors that the references meet in CI. Without a device it says
 //! what is missing and ends with status 2; a kernel that disagrees with its reference, with 1.

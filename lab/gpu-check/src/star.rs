@@ -6,19 +6,21 @@ use std::time::Instant;
 
 use anyhow::{Result, anyhow};
 use lab_ring::{Lent, Nowhere};
-use standfast_comm::{Comm, Threads, run_threads};
+use standfast_comm::Comm;
 use standfast_format::{AttemptId, JobId, Version};
 use standfast_gpu::erasure::{
-    self, Code, DeviceArithmetic, DevicePieces, Family, HostErasure, Input, Matrix, Output, Room,
+    self, Code, DeviceArithmetic, Family, HostErasure, Input, Matrix, Output, Room,
     STAR_BLOCK_BYTES,
 };
-use standfast_gpu::{Gpu, Stream, vectors};
+use standfast_gpu::{Gpu, Stream};
 use standfast_ring::kernel::Combine;
 use standfast_ring::topology::Piece;
 use standfast_ring::{
     Arithmetic, Cpu, Means, Memory, Options, Order, Outside, Shape, Source, Stamp, Topology,
     encode_with,
 };
+use standfast_stand_in::DevicePieces;
+use standfast_testkit::{Threads, run_threads, vectors};
 
 use crate::bench::{rate, seconds};
 use crate::check::put;

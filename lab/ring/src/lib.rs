@@ -10,10 +10,11 @@ mod ends;
 #[cfg(feature = "isal")]
 mod isal;
 mod star;
+mod two_steps;
 
 pub use arithmetic::{Speed, speeds};
 pub use ends::{Lent, Nowhere};
-pub use star::{StarTime, node_time, star_time};
+pub use star::{Form, StarTime, node_time, star_time};
 
 use std::time::Duration;
 

@@ -2,19 +2,32 @@
 
 use std::time::{Duration, Instant};
 
-use standfast_comm::{Comm, Tag, Threads, run_threads};
+use standfast_comm::{Comm, Tag};
 use standfast_format::{AttemptId, JobId, Version};
 
 use super::ends::{Lent, Nowhere};
+use super::two_steps::encode_in_two_steps;
 use standfast_ring::Memory;
 use standfast_ring::Result;
 use standfast_ring::kernel::{Combine, add};
 use standfast_ring::recover::{Holding, Recovery, recover};
 use standfast_ring::shard::Stamp;
 use standfast_ring::topology::{Piece, Shape, Topology};
-use standfast_ring::{Options, encode};
+use standfast_ring::{Options, Order, encode};
+use standfast_testkit::{Threads, run_threads};
 
 const STAMP: Stamp = Stamp { job: JobId([0; 16]), version: Version(1), attempt: AttemptId([0; 8]) };
+
+/// How shards get to their keepers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// In one step: products go to where the shard will stay.
+    Folded,
+    /// The same, with all products of a shard in a row.
+    AllToOne,
+    /// As in the paper: a group makes its shards, then sends them.
+    TwoSteps,
+}
 
 /// What a star of virtual nodes takes on this machine, and its parts alone.
 #[derive(Clone, Copy, Debug)]
@@ -35,10 +48,10 @@ pub fn star_time(
     nodes: usize,
     k: usize,
     bytes: usize,
-    options: Options,
+    (form, block_bytes): (Form, u32),
     rounds: usize,
 ) -> Result<StarTime> {
-    let stage = Stage { options, ..Stage::new(nodes, k, bytes)? };
+    let stage = Stage::new(nodes, k, bytes)?.of(form, block_bytes);
     let most = Duration::MAX;
     let mut least = StarTime { star: most, node: most, messages: most, arithmetic: most };
     for _ in 0..rounds.max(1) {
@@ -57,10 +70,10 @@ pub fn node_time(
     (jobs, nodes): (usize, usize),
     k: usize,
     bytes: usize,
-    options: Options,
+    (form, block_bytes): (Form, u32),
     rounds: usize,
 ) -> Result<Duration> {
-    let stage = Stage { options, ..Stage::jobs(jobs, nodes, k, bytes)? };
+    let stage = Stage::jobs(jobs, nodes, k, bytes)?.of(form, block_bytes);
     let times: Result<Vec<Duration>> = (0..rounds.max(1)).map(|_| Ok(stage.encode()?.1)).collect();
     Ok(times?.into_iter().min().expect("at least one round"))
 }
@@ -71,7 +84,8 @@ pub(super) struct Stage {
     /// Of all jobs, one behind the other.
     stores: Vec<Memory>,
     bytes: usize,
-    pub(super) options: Options,
+    options: Options,
+    two_steps: bool,
 }
 
 impl Stage {
@@ -85,12 +99,19 @@ impl Stage {
     pub(super) fn jobs(jobs: usize, nodes: usize, k: usize, bytes: usize) -> Result<Self> {
         let topology = Topology::of_nodes(nodes, Shape::full(k))?;
         let stores = (0..jobs * nodes).map(|_| Memory::default()).collect();
-        let stage = Self { topology, stores, bytes, options: Options::default() };
+        let stage = Self { topology, stores, bytes, options: Options::default(), two_steps: false };
         for (at, store) in stage.stores.iter().enumerate() {
             let byte = |i: usize| (i * 31 + at * 97 + (i >> 9)) as u8;
             store.put(stage.member(at % nodes), (0..bytes).map(byte).collect());
         }
         Ok(stage)
+    }
+
+    /// The same in this form, in blocks of so many bytes.
+    fn of(self, form: Form, block_bytes: u32) -> Self {
+        let order = if form == Form::AllToOne { Order::Together } else { Order::Star };
+        let options = Options { order, block_bytes };
+        Self { options, two_steps: form == Form::TwoSteps, ..self }
     }
 
     fn member(&self, rank: usize) -> Piece {
@@ -130,6 +151,10 @@ impl Stage {
             let store = &self.stores[world.rank()];
             let (mut source, mut sink) = (store.clone(), store.clone());
             let (bytes, options) = (self.bytes as u64, self.options);
+            if self.two_steps {
+                let (topology, comm) = (&self.topology, &*comm);
+                return encode_in_two_steps(comm, topology, STAMP, bytes, options, store);
+            }
             encode(&*comm, &self.topology, STAMP, bytes, options, &mut source, &mut sink)
                 .map(|encoded| encoded.report.cpu)
         });

@@ -11,7 +11,8 @@ use std::time::Duration;
 use standfast::config::Loaded;
 use standfast::{Job, Level, Protected, Version};
 use standfast_agent::Place;
-use standfast_comm::{Comm, run_threads};
+use standfast_comm::Comm;
+use standfast_testkit::run_threads;
 
 use crate::report::Line;
 

@@ -2,7 +2,8 @@
 
 use anyhow::{Result, ensure};
 use standfast::{Job, Protected};
-use standfast_gpu::memory::{DeviceMemory, Faults, Settings, StandIn};
+use standfast_gpu::memory::{DeviceMemory, Settings};
+use standfast_stand_in::{Faults, StandIn};
 use zerocopy::IntoBytes;
 
 use crate::contents::Contents;

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use standfast::Job;
 use standfast::config::Loaded;
-use standfast_comm::{Comm, run_threads};
+use standfast_comm::Comm;
 
 use crate::cases::Case;
-use standfast_testkit::Funneled;
+use standfast_testkit::{Funneled, run_threads};
 
 /// The name of every job.
 pub const JOB: &str = "golden";

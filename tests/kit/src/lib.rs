@@ -1,5 +1,5 @@
-//! What Standfast's tests share: stores that misbehave on purpose, ranks that are processes, a real S3
-//! server, and libraries that other packages make.
+//! What Standfast's tests share: stores that misbehave on purpose, ranks that are threads or processes,
+//! a real S3 server, data to hash and compress, and libraries that other packages make.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -25,9 +25,12 @@ mod processes;
 mod s3;
 mod settings;
 pub mod talk;
+mod threads;
+pub mod vectors;
 
 pub use faulty::{Fault, FaultyStore, Op};
 pub use funneled::Funneled;
 pub use processes::Processes;
 pub use s3::S3Server;
 pub use settings::last_of_each;
+pub use threads::{Threads, run_threads};

@@ -4,8 +4,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use standfast_conformance::store as conformance;
 use standfast_format::Kind;
-use standfast_store::{DirStore, Lock, MemoryStore, Options, Result, Store, conformance};
+use standfast_store::{DirStore, Lock, MemoryStore, Options, Result, Store};
 use standfast_testkit::{Fault, FaultyStore, Op};
 
 fn faulty() -> FaultyStore {

@@ -1,7 +1,7 @@
 //! The communicator of processes against the one suite. Its ranks are threads here: between two
 //! sockets that makes no difference.
 
-use standfast_comm::conformance;
+use standfast_conformance::comm as conformance;
 use standfast_testkit::Processes;
 
 fn ranks<T: Send>(size: usize, body: impl Fn(Processes) -> T + Sync) -> Vec<T> {

@@ -7,7 +7,8 @@ use std::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, PoisonError};
 
-use standfast_comm::{Comm, Concurrency, Tag, conformance};
+use standfast_comm::{Comm, Concurrency, Tag};
+use standfast_conformance::comm as conformance;
 use standfast_mpi::{CommTable, Mpi};
 
 /// Runs the suite on a communicator; all its ranks call this.

@@ -237,10 +237,6 @@ impl Comm for SimComm {
         (0..self.size()).map(|from| self.take(from, ALL_TO_ALL)).collect()
     }
 
-    fn barrier(&self) -> Result<()> {
-        collective::barrier(self)
-    }
-
     fn split(&self, colour: Option<u32>, key: u32) -> Result<Option<Box<dyn Comm>>> {
         let own = [u64::from(colour.is_some()), colour.unwrap_or(0).into(), key.into()];
         let own: Vec<u8> = own.iter().flat_map(|number| number.to_le_bytes()).collect();

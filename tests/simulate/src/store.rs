@@ -359,7 +359,7 @@ impl SimStore {
     }
 
     fn missing(&self, object: &str) -> Error {
-        Error::Missing { object: object.to_owned(), store: self.describe() }
+        Error::Missing(standfast_store::Object::new(object, self.describe()))
     }
 
     fn clone_handle(&self) -> Self {
@@ -392,7 +392,7 @@ impl Store for SimStore {
         check_name(name, &self.describe())?;
         self.call((Op::PutNew, "write"), name, || {
             if self.disk.state().objects.contains_key(name) {
-                return Err(Error::Exists { object: name.to_owned(), store: self.describe() });
+                return Err(Error::Exists(standfast_store::Object::new(name, self.describe())));
             }
             self.disk.write(name, bytes);
             Ok(())
@@ -496,8 +496,8 @@ struct SimWriter {
 impl SimWriter {
     fn usable(&self) -> Result<()> {
         let Some((kind, first)) = &self.failed else { return Ok(()) };
-        let (object, store) = (self.name.clone(), self.store.describe());
-        Err(Error::GivenUp { object, store, kind: *kind, first: first.clone() })
+        let object = standfast_store::Object::new(&*self.name, self.store.describe());
+        Err(Error::GivenUp { object, kind: *kind, first: first.clone() })
     }
 }
 

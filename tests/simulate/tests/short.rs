@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use standfast_comm::conformance as comm;
+use standfast_conformance::{comm, store};
 use standfast_simulate::messages::Net;
 use standfast_simulate::store::Disk;
 use standfast_simulate::world::World;
 use standfast_simulate::{Life, Rates, SCENARIOS, Scenario, fibers};
-use standfast_store::conformance as store;
 
 const RUNS: u64 = 150;
 

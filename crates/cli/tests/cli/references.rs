@@ -4,8 +4,9 @@ use std::path::Path;
 
 use standfast::config::Loaded;
 use standfast::{Image, Job, Level, Manifest, Version};
-use standfast_comm::{Comm, run_threads};
+use standfast_comm::Comm;
 use standfast_format::name;
+use standfast_testkit::run_threads;
 
 use crate::fixture::{Ran, run};
 

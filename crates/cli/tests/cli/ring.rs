@@ -6,7 +6,8 @@ use std::path::Path;
 use serde_json::Value;
 use standfast::config::Loaded;
 use standfast::{Job, Level};
-use standfast_comm::{Comm, run_threads};
+use standfast_comm::Comm;
+use standfast_testkit::run_threads;
 
 use crate::fixture::{Ran, command};
 

@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use standfast::{Job, Level, Version};
-use standfast_store::{Options, conformance};
+use standfast_conformance::store as conformance;
+use standfast_store::Options;
 
 /// The environment variable with what to do.
 pub(crate) const WORDS: &str = "STANDFAST_TEST_PROGRAM";

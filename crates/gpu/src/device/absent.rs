@@ -20,6 +20,18 @@ pub struct DeviceBuffer(Never);
 /// Page-locked host memory.
 pub struct PinnedBuffer(Never);
 
+/// Methods of a type without values: they are there, and nobody can call one.
+macro_rules! uncallable {
+    ($type:ident { $($vis:vis fn $name:ident(&$self:ident $(, $arg:ty)*) -> $out:ty;)* }) => {
+        #[expect(missing_docs, reason = "none of them can be called")]
+        impl $type {
+            $($vis fn $name(&$self $(, _: $arg)*) -> $out {
+                match $self.0 {}
+            })*
+        }
+    };
+}
+
 type Found<T> = std::result::Result<T, Unavailable>;
 
 /// How many bytes this process has brought from devices to the host: none.
@@ -27,7 +39,6 @@ pub fn downloaded_bytes() -> u64 {
     0
 }
 
-#[expect(missing_docs, reason = "none of them can be called")]
 impl Gpu {
     /// Says why there is no device.
     pub fn open() -> Found<Gpu> {
@@ -48,81 +59,35 @@ impl Gpu {
     pub fn ordinal_of(_: u64) -> Found<Option<usize>> {
         Err(Unavailable::NotBuilt)
     }
-
-    pub fn name(&self) -> &str {
-        match self.0 {}
-    }
-
-    pub fn driver(&self) -> Version {
-        match self.0 {}
-    }
-
-    pub fn capability(&self) -> Version {
-        match self.0 {}
-    }
-
-    pub fn multiprocessors(&self) -> u32 {
-        match self.0 {}
-    }
-
-    pub fn memory_bytes(&self) -> usize {
-        match self.0 {}
-    }
-
-    pub fn memory_free_bytes(&self) -> Result<usize> {
-        match self.0 {}
-    }
-
-    pub fn finish_all(&self) -> Result<()> {
-        match self.0 {}
-    }
-
-    pub fn stream(&self) -> Result<Stream> {
-        match self.0 {}
-    }
-
-    pub(crate) fn stream_or_shared(&self) -> Result<Stream> {
-        match self.0 {}
-    }
-
-    pub fn allocate(&self, _: &'static str, _: usize) -> Result<DeviceBuffer> {
-        match self.0 {}
-    }
-
-    pub fn pinned(&self, _: &'static str, _: usize) -> Result<PinnedBuffer> {
-        match self.0 {}
-    }
 }
 
-#[expect(missing_docs, reason = "none of them can be called")]
+uncallable!(Gpu {
+    pub fn name(&self) -> &str;
+    pub fn driver(&self) -> Version;
+    pub fn capability(&self) -> Version;
+    pub fn multiprocessors(&self) -> u32;
+    pub fn memory_bytes(&self) -> usize;
+    pub fn memory_free_bytes(&self) -> Result<usize>;
+    pub fn finish_all(&self) -> Result<()>;
+    pub fn stream(&self) -> Result<Stream>;
+    pub(crate) fn stream_or_shared(&self) -> Result<Stream>;
+    pub fn allocate(&self, &'static str, usize) -> Result<DeviceBuffer>;
+    pub fn pinned(&self, &'static str, usize) -> Result<PinnedBuffer>;
+});
+
+uncallable!(Stream {
+    pub fn gpu(&self) -> &Gpu;
+    pub fn wait(&self) -> Result<()>;
+    pub fn upload(&self, &[u8], DeviceSlice<'_>) -> Result<()>;
+    pub fn download(&self, DeviceSlice<'_>, &mut [u8]) -> Result<()>;
+    pub fn copy(&self, DeviceSlice<'_>, DeviceSlice<'_>) -> Result<()>;
+    pub fn fill(&self, DeviceSlice<'_>, u8) -> Result<()>;
+});
+
 impl Stream {
-    pub fn gpu(&self) -> &Gpu {
-        match self.0 {}
-    }
-
-    pub fn wait(&self) -> Result<()> {
-        match self.0 {}
-    }
-
-    pub fn upload(&self, _: &[u8], _: DeviceSlice<'_>) -> Result<()> {
-        match self.0 {}
-    }
-
-    pub fn download(&self, _: DeviceSlice<'_>, _: &mut [u8]) -> Result<()> {
-        match self.0 {}
-    }
-
-    pub fn copy(&self, _: DeviceSlice<'_>, _: DeviceSlice<'_>) -> Result<()> {
-        match self.0 {}
-    }
-
-    pub fn fill(&self, _: DeviceSlice<'_>, _: u8) -> Result<()> {
-        match self.0 {}
-    }
-
     /// # Safety
     /// Cannot be called.
-    pub(crate) unsafe fn queue_upload(&self, _: &[u8], _: DeviceSlice<'_>) -> Result<()> {
+    pub unsafe fn queue_upload(&self, _: &[u8], _: DeviceSlice<'_>) -> Result<()> {
         match self.0 {}
     }
 
@@ -139,20 +104,11 @@ impl Stream {
     }
 }
 
-#[expect(missing_docs, reason = "none of them can be called")]
-impl DeviceBuffer {
-    pub fn bytes(&self) -> usize {
-        match self.0 {}
-    }
-
-    pub fn slice(&self) -> DeviceSlice<'_> {
-        match self.0 {}
-    }
-
-    pub fn first(&self, _: usize) -> DeviceSlice<'_> {
-        match self.0 {}
-    }
-}
+uncallable!(DeviceBuffer {
+    pub fn bytes(&self) -> usize;
+    pub fn slice(&self) -> DeviceSlice<'_>;
+    pub fn first(&self, usize) -> DeviceSlice<'_>;
+});
 
 impl Deref for PinnedBuffer {
     type Target = [u8];

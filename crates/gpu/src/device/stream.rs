@@ -94,9 +94,11 @@ impl Stream {
             .map_err(Error::of("filling device memory"))
     }
 
+    /// Queues a copy to the device.
+    ///
     /// # Safety
     /// `from` stays as it is until the stream was waited for.
-    pub(crate) unsafe fn queue_upload(&self, from: &[u8], to: DeviceSlice<'_>) -> Result<()> {
+    pub unsafe fn queue_upload(&self, from: &[u8], to: DeviceSlice<'_>) -> Result<()> {
         assert_eq!(from.len(), to.bytes(), "equal lengths");
         self.gpu.bind()?;
         // SAFETY: the caller keeps `from`; freeing `to` waits for the device.

@@ -13,11 +13,9 @@ use std::ops::Range;
 
 use crate::device::{DeviceSlice, Gpu};
 use crate::erasure::lane::{CudaLane, Lane};
-use crate::erasure::stand_in::StandInLane;
 use crate::erasure::{Matrix, PIECES_MAX};
 use crate::error::{Error, Result};
 use crate::lanes::{LANES, Move, in_turns};
-use crate::memory::Faults;
 
 /// What pieces are cut at a multiple of.
 pub(super) const ALIGN: usize = 16;
@@ -99,12 +97,8 @@ impl HostErasure {
         Self::with(room, || Ok(Box::new(CudaLane::new(gpu, room)?)))
     }
 
-    /// On none: the CPU does what a device would, with these faults to come.
-    pub fn stand_in(room: Room, faults: &Faults) -> Result<Self> {
-        Self::with(room, || Ok(Box::new(StandInLane::new(faults.clone())?)))
-    }
-
-    fn with(room: Room, lane: impl Fn() -> Result<Box<dyn Lane>>) -> Result<Self> {
+    /// On whatever these lanes are: tests have some that need no device.
+    pub fn with(room: Room, lane: impl Fn() -> Result<Box<dyn Lane>>) -> Result<Self> {
         let Room { columns, rows, piece_bytes } = room;
         if columns > PIECES_MAX || rows > PIECES_MAX {
             let why = format!("a matrix of {rows} by {columns}, at most {PIECES_MAX}");

@@ -10,7 +10,7 @@ use crate::lanes::copy_on_threads;
 const MATRICES_MAX: usize = 16;
 
 /// Takes one piece at a time.
-pub(super) trait Lane: Send {
+pub trait Lane: Send {
     /// Queues a piece. Whoever calls leaves shards and rows alone until the lane was waited for.
     fn start(
         &mut self,

@@ -4,7 +4,7 @@
 //! `k + m` -> [`Code::rebuild`] times them -> those that are lost. Codes, matrices and the products
 //! on the CPU are those of `crates/ring`; the device gives the same bytes: [`DeviceErasure`] from
 //! and to device memory, [`HostErasure`] from and to host memory. [`DeviceArithmetic`] multiplies for
-//! a whole star, whose pieces lie in host memory or, as [`DevicePieces`], on the device.
+//! a whole star, whose pieces lie in host memory or on the device ([`PlacedPieces`]).
 //!
 //! Why the device takes any matrix: encoding, rebuilding and the partial sums of a star all are
 //! one product.
@@ -12,18 +12,16 @@
 mod device;
 mod host;
 mod lane;
-mod pieces;
-mod stand_in;
 mod star;
 
 pub use device::DeviceErasure;
 #[cfg(test)]
 pub(crate) use device::KERNELS;
 pub use host::{HostErasure, Input, Output, Room};
-pub use pieces::DevicePieces;
+pub use lane::Lane;
 pub use standfast_ring::Matrix;
 pub use standfast_ring::code::{Code, Family, PIECES_MAX};
-pub use star::{DeviceArithmetic, STAR_BLOCK_BYTES};
+pub use star::{DeviceArithmetic, PlacedPieces, STAR_BLOCK_BYTES, There};
 
 use standfast_ring::kernel::Combine;
 
@@ -38,29 +36,4 @@ pub fn multiply(matrix: &Matrix, shards: &[&[u8]]) -> Vec<Vec<u8>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn shards(count: usize, bytes: usize) -> Vec<Vec<u8>> {
-        (0..count)
-            .map(|shard| {
-                (0..bytes).map(|i| (((i * 31 + shard * 97) * 2_654_435) >> 7) as u8).collect()
-            })
-            .collect()
-    }
-
-    fn refs(shards: &[Vec<u8>]) -> Vec<&[u8]> {
-        shards.iter().map(Vec::as_slice).collect()
-    }
-
-    #[test]
-    fn the_largest_code_rebuilds_all_its_data_from_parity() {
-        let code = Code::new(Family::Cauchy, 128, 128).unwrap();
-        let data = shards(128, 33);
-        let parity = multiply(code.parity(), &refs(&data));
-        let present: Vec<usize> = (128..256).collect();
-        let lost: Vec<usize> = (0..128).collect();
-        let matrix = code.rebuild(&present, &lost).unwrap();
-        assert_eq!(multiply(&matrix, &refs(&parity)), data);
-    }
-}
+mod tests;

@@ -7,20 +7,30 @@
 //! - A fault is said once; the CPU makes the products of that block and of all that follow.
 //! - Nothing of a product that failed on the device is sent.
 
+use standfast_ring::topology::Piece;
 use standfast_ring::{Arithmetic, Block, FACTORS_MAX, Factors};
 
-use crate::device::Gpu;
-use crate::erasure::{DevicePieces, HostErasure, Input, Matrix, Output, Room};
+use crate::device::{DeviceSlice, Gpu};
+use crate::erasure::{HostErasure, Input, Matrix, Output, Room};
 use crate::error::Result;
 
 /// Blocks that are long enough for the device: several pieces of each are on their way.
 pub const STAR_BLOCK_BYTES: u32 = 4 << 20;
 
+/// Does something with a stretch of a piece, where that lies on the device.
+pub type There<'a> = dyn FnMut(Option<DeviceSlice<'_>>) -> Result<()> + 'a;
+
+/// Pieces of a star that may lie on the device.
+pub trait PlacedPieces: Send {
+    /// Finds a stretch of a piece's file. Nothing is freed while something is done with it.
+    fn stretch(&self, piece: Piece, at: u64, bytes: usize, work: &mut There<'_>) -> Result<()>;
+}
+
 /// Multiplies for a star.
 pub struct DeviceArithmetic {
     /// `None` from the first fault on.
     device: Option<HostErasure>,
-    pieces: Option<DevicePieces>,
+    pieces: Option<Box<dyn PlacedPieces>>,
     say: Box<dyn FnMut(String) + Send>,
 }
 
@@ -45,15 +55,15 @@ impl DeviceArithmetic {
     }
 
     /// Blocks of these pieces are multiplied where they lie.
-    pub fn with_pieces(self, pieces: DevicePieces) -> Self {
-        Self { pieces: Some(pieces), ..self }
+    pub fn with_pieces(self, pieces: impl PlacedPieces + 'static) -> Self {
+        Self { pieces: Some(Box::new(pieces)), ..self }
     }
 }
 
 impl Arithmetic for DeviceArithmetic {
     fn multiply(&mut self, factors: &Factors, block: Block<'_>, products: &mut [&mut [u8]]) {
         if let Some(device) = &mut self.device {
-            match on_device(device, self.pieces.as_ref(), factors.values(), block, products) {
+            match on_device(device, self.pieces.as_deref(), factors.values(), block, products) {
                 Ok(()) => return,
                 Err(error) => {
                     self.device = None;
@@ -68,7 +78,7 @@ impl Arithmetic for DeviceArithmetic {
 /// Makes the products of each length together: most often all have the same.
 fn on_device(
     device: &mut HostErasure,
-    pieces: Option<&DevicePieces>,
+    pieces: Option<&dyn PlacedPieces>,
     factors: &[u8],
     block: Block<'_>,
     products: &mut [&mut [u8]],
@@ -84,7 +94,7 @@ fn on_device(
         let matrix = Matrix::new(factors.len(), 1, |row, _| factors[row]);
         let mut multiply = |input: Input<'_>| device.multiply(&matrix, &[input], &mut rows);
         match pieces {
-            Some(pieces) => pieces.stretch(block.piece, block.at, length, |there| {
+            Some(pieces) => pieces.stretch(block.piece, block.at, length, &mut |there| {
                 multiply(there.map_or(Input::Pageable(&block.bytes[..length]), Input::Device))
             })?,
             None => multiply(Input::Pageable(&block.bytes[..length]))?,

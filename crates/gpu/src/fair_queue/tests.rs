@@ -17,9 +17,6 @@ fn a_late_rank_waits_one_round_at_most() {
     turns.ask(3, 0);
     let order: Vec<_> = std::iter::from_fn(|| next_rank(&mut turns)).take(5).collect();
     assert_eq!(order, [2, 1, 3, 2, 1]);
-    turns.leave(1);
-    turns.leave(2);
-    assert_eq!((turns.pieces(), next_rank(&mut turns)), (0, None));
 }
 
 #[test]
@@ -34,13 +31,6 @@ fn who_does_not_fit_now_comes_first_next_time() {
     assert_eq!(take(|piece| *piece == 'a'), None);
     assert_eq!(take(|_| true), Some((2, 'b')));
     assert_eq!(take(|_| true), Some((1, 'b')));
-}
-
-#[test]
-fn ranks_are_spread_over_devices() {
-    let served: Vec<_> = (0..8).map(|rank| device_of(rank, 3)).collect();
-    assert_eq!(served, [0, 1, 2, 0, 1, 2, 0, 1].map(Some));
-    assert_eq!(device_of(5, 0), None);
 }
 
 proptest! {

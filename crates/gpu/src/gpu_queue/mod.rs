@@ -24,8 +24,6 @@
 
 mod cuda;
 mod engine;
-#[cfg(test)]
-mod tests;
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -37,7 +35,7 @@ use standfast_format::{CodecKind, FilterKind};
 use standfast_reduce::Offload;
 
 pub use cuda::CudaEngine;
-pub use engine::{Engine, StandInEngine};
+pub use engine::Engine;
 
 use crate::deflate;
 use crate::device::Gpu;

@@ -1,8 +1,8 @@
 //! What a device must be able to do for its memory to be checkpointed.
 //!
-//! Two are here: [`Cuda`](super::Cuda), and [`StandIn`](super::StandIn), which does the same with
-//! the CPU references on memory of the process, so that machines without a device take exactly the
-//! same path above this line.
+//! [`Cuda`](super::Cuda) is one. Tests have another (`tests/stand-in`), which does the same with the
+//! CPU references on memory of the process, so that machines without a device take exactly the same
+//! path above this line.
 
 use standfast_capture::{ChangedPages, Scanned, Which};
 

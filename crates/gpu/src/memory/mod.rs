@@ -23,7 +23,6 @@ mod cuda;
 mod drain;
 mod fill;
 mod open;
-mod stand_in;
 
 use standfast_capture::{
     ChangedPages, Device, DeviceError, DeviceFill, DeviceRegion, DeviceResult, Drained, Scanned,
@@ -36,7 +35,6 @@ pub use backend::{Backend, Before, Encoding, Filler, Place};
 pub use cuda::Cuda;
 pub use fill::CudaFiller;
 pub use open::{open, pointer_device};
-pub use stand_in::{Faults, StandIn, Step};
 
 use crate::error::{Error, Result};
 use copies::{Copied, Staging};
@@ -385,6 +383,3 @@ impl From<Error> for DeviceError {
         DeviceError { kind: error.kind(), why: error.to_string() }
     }
 }
-
-#[cfg(test)]
-mod tests;

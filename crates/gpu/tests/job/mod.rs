@@ -5,15 +5,15 @@
 
 use std::collections::BTreeMap;
 
-use standfast_comm::{Comm, collective, run_threads};
+use standfast_comm::{Comm, collective};
 use standfast_format::{AttemptId, JobId, Version};
-use standfast_gpu::erasure::DevicePieces;
-use standfast_gpu::vectors;
 use standfast_ring::topology::Piece;
 use standfast_ring::{
     Arithmetic, Holding, Means, Memory, Options, Order, Outside, Recovery, Shape, Shard, Sink,
     Source, Stamp, Topology, encode_with, recover_with,
 };
+use standfast_stand_in::DevicePieces;
+use standfast_testkit::{run_threads, vectors};
 
 const STAMP: Stamp = Stamp { job: JobId([1; 16]), version: Version(1), attempt: AttemptId([2; 8]) };
 

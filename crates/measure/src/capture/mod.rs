@@ -4,13 +4,10 @@
 //! happens in memory the best round counts. Changed pages are scattered evenly, which is the worst
 //! case for everything that works on ranges.
 
-mod cost;
 mod cow;
 mod lazy;
 mod mechanism;
 mod tracker;
-
-pub use cost::cost_bars;
 
 use std::time::Duration;
 
@@ -24,7 +21,7 @@ const LETTER: &str = "C";
 const PAGE: usize = 4096;
 
 /// Memory to protect, and how long a copy of it takes.
-pub(crate) struct Ground {
+struct Ground {
     memory: AlignedBuf,
     copy: Duration,
 }
@@ -77,15 +74,6 @@ pub fn bench_capture(setting: &Setting, mut each: impl FnMut(Measured)) -> Resul
     })?;
     bars.into_iter().map(Measured::Bar).for_each(each);
     Ok(())
-}
-
-/// Measures the bars of capture, handing each over as soon as it is known.
-pub fn capture_bars(setting: &Setting, mut each: impl FnMut(Bar)) -> Result<()> {
-    measure(setting, &mut |measured| {
-        if let Measured::Bar(bar) = measured {
-            each(bar);
-        }
-    })
 }
 
 /// By what the memory is mapped: how long it takes to protect depends on nothing else.

@@ -1,13 +1,13 @@
 //! Byte planes of numbers, entropy-coded ([`crate::float`]): what devices write.
 //!
-//! The stream names the size of its numbers. Compressing here takes 8-byte numbers; it is the
-//! reference of the device's encoder and no setting offers it.
+//! The stream names the size of its numbers. Nothing is compressed here: devices do that, and no
+//! setting offers it.
 
 use standfast_format::CodecKind;
 
 use super::Codec;
 use crate::error::Result;
-use crate::float::{self, Element};
+use crate::float;
 
 pub(super) struct Float;
 
@@ -16,10 +16,8 @@ impl Codec for Float {
         CodecKind::Float
     }
 
-    fn compress(&mut self, src: &[u8], dst: &mut [u8]) -> Option<usize> {
-        let stream = float::encode(src, Element::F64);
-        dst.get_mut(..stream.len())?.copy_from_slice(&stream);
-        Some(stream.len())
+    fn compress(&mut self, _: &[u8], _: &mut [u8]) -> Option<usize> {
+        None
     }
 
     fn decompress(&mut self, src: &[u8], dst: &mut [u8]) -> Result<()> {

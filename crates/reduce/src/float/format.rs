@@ -12,32 +12,32 @@ pub const CHUNK_HEADER_BYTES: usize = 64;
 pub const STREAM_HEADER_BYTES: usize = 16;
 
 /// Parts of a chunk that are coded side by side.
-pub(super) const SEGMENTS: usize = 8;
-pub(super) const SEGMENT_BYTES: usize = 32768;
-pub(super) const LANES: usize = 32;
-pub(super) const SYMBOLS: usize = 256;
-pub(super) const FREQUENCIES_BYTES: usize = 2 * SYMBOLS;
-pub(super) const STATES_BYTES: usize = 4 * LANES;
+pub const SEGMENTS: usize = 8;
+pub const SEGMENT_BYTES: usize = 32768;
+pub const LANES: usize = 32;
+pub const SYMBOLS: usize = 256;
+pub const FREQUENCIES_BYTES: usize = 2 * SYMBOLS;
+pub const STATES_BYTES: usize = 4 * LANES;
 
-pub(super) const PROBABILITY_BITS: u32 = 11;
-pub(super) const PROBABILITY: u32 = 1 << PROBABILITY_BITS;
-pub(super) const STATE_MIN: u32 = 1 << 15;
+pub const PROBABILITY_BITS: u32 = 11;
+pub const PROBABILITY: u32 = 1 << PROBABILITY_BITS;
+pub const STATE_MIN: u32 = 1 << 15;
 
 /// Number of words of a segment that is stored as it is.
-pub(super) const ESCAPED: u32 = u32::MAX;
+pub const ESCAPED: u32 = u32::MAX;
 
 const MAGIC: [u8; 4] = *b"SFF1";
 
 /// What became of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mode {
+pub enum Mode {
     Stored = 0,
     Coded = 1,
 }
 
 /// What is done to the numbers before they are cut into planes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Transform {
+pub enum Transform {
     /// Rotated by one bit: the exponent fills the top, the sign is last.
     Rotate = 0,
     /// Difference to the number before as an integer, its sign last.
@@ -46,7 +46,7 @@ pub(super) enum Transform {
 
 /// What became of a plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Plane {
+pub enum Plane {
     Raw,
     Constant(u8),
     Coded,
@@ -54,19 +54,19 @@ pub(super) enum Plane {
 
 /// What a chunk starts with.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Header {
-    pub(super) mode: Mode,
-    pub(super) transform: Transform,
-    pub(super) element: Element,
-    pub(super) elements: usize,
-    pub(super) planes: [Plane; 8],
-    pub(super) tail: Vec<u8>,
-    pub(super) words: [u32; SEGMENTS],
+pub struct Header {
+    pub mode: Mode,
+    pub transform: Transform,
+    pub element: Element,
+    pub elements: usize,
+    pub planes: [Plane; 8],
+    pub tail: Vec<u8>,
+    pub words: [u32; SEGMENTS],
 }
 
 impl Header {
     /// Numbers in a segment.
-    pub(super) fn segment_elements(&self, segment: usize) -> usize {
+    pub fn segment_elements(&self, segment: usize) -> usize {
         let most = SEGMENT_BYTES / self.element.bytes();
         self.elements.saturating_sub(segment * most).min(most)
     }
@@ -75,16 +75,16 @@ impl Header {
         self.planes[..self.element.bytes()].iter().filter(|plane| matches(plane)).count()
     }
 
-    pub(super) fn raw_planes(&self) -> usize {
+    pub fn raw_planes(&self) -> usize {
         self.planes_like(|plane| *plane == Plane::Raw)
     }
 
-    pub(super) fn coded_planes(&self) -> usize {
+    pub fn coded_planes(&self) -> usize {
         self.planes_like(|plane| *plane == Plane::Coded)
     }
 
     /// Length of a segment in the chunk.
-    pub(super) fn segment_bytes(&self, segment: usize) -> usize {
+    pub fn segment_bytes(&self, segment: usize) -> usize {
         let count = self.segment_elements(segment);
         if self.words[segment] == ESCAPED {
             return aligned(count * self.element.bytes());
@@ -97,12 +97,12 @@ impl Header {
     }
 
     /// Length of a coded chunk.
-    pub(super) fn coded_bytes(&self) -> usize {
+    pub fn coded_bytes(&self) -> usize {
         let segments: usize = (0..SEGMENTS).map(|segment| self.segment_bytes(segment)).sum();
         CHUNK_HEADER_BYTES + self.coded_planes() * FREQUENCIES_BYTES + segments
     }
 
-    pub(super) fn to_bytes(&self) -> [u8; CHUNK_HEADER_BYTES] {
+    pub fn to_bytes(&self) -> [u8; CHUNK_HEADER_BYTES] {
         let mut bytes = [0; CHUNK_HEADER_BYTES];
         bytes[0] = self.mode as u8;
         bytes[1] = self.transform as u8;
@@ -124,7 +124,7 @@ impl Header {
     }
 
     /// Reads the header of a chunk of `raw_bytes` bytes of numbers that takes all of `chunk`.
-    pub(super) fn parse(chunk: &[u8], element: Element, raw_bytes: usize) -> Result<Header> {
+    pub fn parse(chunk: &[u8], element: Element, raw_bytes: usize) -> Result<Header> {
         let bad = |why: &str| Err(damaged(why));
         let Some(bytes) = chunk.first_chunk::<CHUNK_HEADER_BYTES>() else {
             return bad("a chunk is shorter than its header");
@@ -191,7 +191,7 @@ fn parse_planes(bytes: &[u8; CHUNK_HEADER_BYTES], element: Element) -> Option<[P
 }
 
 /// Header and sizes, padded: what stands before the chunks.
-pub(super) fn stream_header(element: Element, raw_bytes: u64, packed: &Packed) -> Vec<u8> {
+pub fn stream_header(element: Element, raw_bytes: u64, packed: &Packed) -> Vec<u8> {
     let mut bytes = MAGIC.to_vec();
     bytes.extend([element.bytes() as u8, 0, 0, 0]);
     bytes.extend(raw_bytes.to_le_bytes());
@@ -200,7 +200,7 @@ pub(super) fn stream_header(element: Element, raw_bytes: u64, packed: &Packed) -
     bytes
 }
 
-pub(super) fn parse_stream(stream: &[u8]) -> Result<Stream<'_>> {
+pub fn parse_stream(stream: &[u8]) -> Result<Stream<'_>> {
     let bad = |why: &str| damaged(why);
     let (header, rest) = stream
         .split_first_chunk::<STREAM_HEADER_BYTES>()

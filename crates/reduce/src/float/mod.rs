@@ -2,8 +2,8 @@
 //!
 //! Data: f64, f32 or bf16 numbers -> transform (sign last, or difference to the number before) ->
 //! byte planes -> rANS for planes with little information, one byte for constant planes, as they
-//! are for the rest -> chunks -> a [stream](encode()). `crates/gpu` has the same on a device, to the
-//! same bytes, and tests both with the same vectors.
+//! are for the rest -> chunks -> a [stream](frame). Devices encode (`crates/gpu`); any processor decodes,
+//! here. The encoder's reference on a processor is a test's (`tests/stand-in`).
 //!
 //! Why not a general codec: numbers repeat in their exponents and leading digits, hardly ever as
 //! strings, so looking for matches finds nothing and costs most of the time.
@@ -14,18 +14,17 @@
 //! - Damaged bytes give an error, never other numbers with a sound structure silently cut short.
 
 mod decode;
-mod encode;
-mod format;
+/// The layout, for the reference of the encoder.
+#[doc(hidden)]
+pub mod format;
 mod packed;
 
 use standfast_format::CodecKind;
 
-pub use encode::log2_256;
 pub use format::{CHUNK_BYTES, CHUNK_HEADER_BYTES, STREAM_HEADER_BYTES};
-pub use packed::{CHUNK_ALIGN, Packed};
+pub use packed::{CHUNK_ALIGN, Packed, aligned};
 
 use crate::error::{Error, Result};
-use packed::aligned;
 
 /// What the numbers are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -54,19 +53,6 @@ impl Element {
     fn of_bytes(bytes: u8) -> Option<Self> {
         Element::ALL.into_iter().find(|element| element.bytes() == usize::from(bytes))
     }
-}
-
-/// Encodes on the CPU.
-pub fn encode(raw: &[u8], element: Element) -> Vec<u8> {
-    let chunks: Vec<Vec<u8>> =
-        raw.chunks(CHUNK_BYTES).map(|chunk| encode::encode_chunk(chunk, element)).collect();
-    let packed = Packed::new(chunks.iter().map(|chunk| chunk.len() as u32).collect());
-    let mut payload = Vec::with_capacity(packed.bytes());
-    for chunk in chunks {
-        payload.extend(chunk);
-        payload.resize(aligned(payload.len()), 0);
-    }
-    frame(element, raw.len() as u64, &packed, &payload)
 }
 
 /// Puts the stream's header before packed chunks, as they come from the device.

@@ -10,12 +10,12 @@ use standfast_reduce::{BlockDecoder, BlockEncoder, Codec, CodecSpec, FilterChoic
 
 const BLOCK_BYTES_MAX: usize = 1 << 20;
 
-/// Every codec; where it has levels, some that work in different ways.
+/// Every codec that compresses; where it has levels, some that work in different ways. What devices
+/// write is tested with their reference, in `tests/stand-in`.
 fn specs() -> Vec<CodecSpec> {
     ["none", "lz4", "zstd:-7", "zstd:1", "zstd:9", "deflate:1", "deflate:6"]
         .into_iter()
         .map(|text| text.parse().unwrap())
-        .chain([CodecSpec::usual(CodecKind::Float)])
         .collect()
 }
 
@@ -137,6 +137,12 @@ fn any_codec() -> impl Strategy<Value = CodecKind> {
     prop::sample::select(CodecKind::ALL)
 }
 
+/// One that compresses: devices write the others.
+fn any_compressing() -> impl Strategy<Value = CodecKind> {
+    let all = CodecKind::ALL.iter().copied();
+    prop::sample::select(all.filter(|kind| *kind != CodecKind::Float).collect::<Vec<_>>())
+}
+
 fn any_filter() -> impl Strategy<Value = FilterKind> {
     prop::sample::select(FilterKind::ALL)
 }
@@ -179,7 +185,7 @@ proptest! {
     fn flipped_bits_are_survived(
         flips in prop::collection::vec((any::<prop::sample::Index>(), 0_u8..8), 1..8),
         which in 0_usize..4,
-        kind in any_codec(),
+        kind in any_compressing(),
         filter in any_filter(),
     ) {
         let bytes = match which {

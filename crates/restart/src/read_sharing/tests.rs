@@ -1,6 +1,6 @@
 use super::*;
-use standfast_comm::run_threads;
 use standfast_format::{Digest, HashKind, JobId, Rank, RegionImage, Run, Version};
+use standfast_testkit::run_threads;
 
 fn segment(id: u8) -> SegmentRef {
     let id = SegmentId([id; 16]);

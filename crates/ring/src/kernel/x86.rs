@@ -27,31 +27,38 @@ impl From<u8> for Bits {
     }
 }
 
+/// How vectors of a width are made, loaded and stored.
+macro_rules! moves {
+    ($bytes:literal, $zero:ident, $load:ident, $store:ident) => {
+        const BYTES: usize = $bytes;
+
+        #[inline(always)]
+        unsafe fn zero() -> Self {
+            // SAFETY: the caller has the instructions.
+            Self(unsafe { $zero() })
+        }
+
+        #[inline(always)]
+        unsafe fn load(at: *const u8) -> Self {
+            // SAFETY: the caller has the instructions, and so many bytes there.
+            Self(unsafe { $load(at.cast()) })
+        }
+
+        #[inline(always)]
+        unsafe fn store(self, at: *mut u8) {
+            // SAFETY: the caller has the instructions, and so many bytes there.
+            unsafe { $store(at.cast(), self.0) }
+        }
+    };
+}
+
 #[derive(Clone, Copy)]
 struct Shuffled32(__m256i);
 
 impl Lanes for Shuffled32 {
-    const BYTES: usize = 32;
+    moves!(32, _mm256_setzero_si256, _mm256_loadu_si256, _mm256_storeu_si256);
     type Factor = Shuffle;
     type Source = (__m256i, __m256i);
-
-    #[inline(always)]
-    unsafe fn zero() -> Self {
-        // SAFETY: the caller has AVX2.
-        Self(unsafe { _mm256_setzero_si256() })
-    }
-
-    #[inline(always)]
-    unsafe fn load(at: *const u8) -> Self {
-        // SAFETY: the caller has AVX2 and 32 bytes there.
-        Self(unsafe { _mm256_loadu_si256(at.cast()) })
-    }
-
-    #[inline(always)]
-    unsafe fn store(self, at: *mut u8) {
-        // SAFETY: the caller has AVX2 and 32 bytes there.
-        unsafe { _mm256_storeu_si256(at.cast(), self.0) }
-    }
 
     #[inline(always)]
     unsafe fn source(self) -> Self::Source {
@@ -81,27 +88,9 @@ impl Lanes for Shuffled32 {
 struct Shuffled64(__m512i);
 
 impl Lanes for Shuffled64 {
-    const BYTES: usize = 64;
+    moves!(64, _mm512_setzero_si512, _mm512_loadu_si512, _mm512_storeu_si512);
     type Factor = Shuffle;
     type Source = (__m512i, __m512i);
-
-    #[inline(always)]
-    unsafe fn zero() -> Self {
-        // SAFETY: the caller has AVX-512.
-        Self(unsafe { _mm512_setzero_si512() })
-    }
-
-    #[inline(always)]
-    unsafe fn load(at: *const u8) -> Self {
-        // SAFETY: the caller has AVX-512 and 64 bytes there.
-        Self(unsafe { _mm512_loadu_si512(at.cast()) })
-    }
-
-    #[inline(always)]
-    unsafe fn store(self, at: *mut u8) {
-        // SAFETY: the caller has AVX-512 and 64 bytes there.
-        unsafe { _mm512_storeu_si512(at.cast(), self.0) }
-    }
 
     #[inline(always)]
     unsafe fn source(self) -> Self::Source {
@@ -130,27 +119,9 @@ impl Lanes for Shuffled64 {
 struct Affine64(__m512i);
 
 impl Lanes for Affine64 {
-    const BYTES: usize = 64;
+    moves!(64, _mm512_setzero_si512, _mm512_loadu_si512, _mm512_storeu_si512);
     type Factor = Bits;
     type Source = __m512i;
-
-    #[inline(always)]
-    unsafe fn zero() -> Self {
-        // SAFETY: the caller has AVX-512.
-        Self(unsafe { _mm512_setzero_si512() })
-    }
-
-    #[inline(always)]
-    unsafe fn load(at: *const u8) -> Self {
-        // SAFETY: the caller has AVX-512 and 64 bytes there.
-        Self(unsafe { _mm512_loadu_si512(at.cast()) })
-    }
-
-    #[inline(always)]
-    unsafe fn store(self, at: *mut u8) {
-        // SAFETY: the caller has AVX-512 and 64 bytes there.
-        unsafe { _mm512_storeu_si512(at.cast(), self.0) }
-    }
 
     #[inline(always)]
     unsafe fn source(self) -> Self::Source {

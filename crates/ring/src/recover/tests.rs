@@ -1,7 +1,8 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
-use standfast_comm::{Comm, collective, run_threads};
+use standfast_comm::{Comm, collective};
+use standfast_testkit::run_threads;
 
 use super::*;
 use crate::code::Family;

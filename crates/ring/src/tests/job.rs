@@ -1,7 +1,8 @@
 //! A whole job in one process, for tests: encode, lose, damage, recover, compare.
 
-use standfast_comm::{Comm, Threads, run_threads};
+use standfast_comm::Comm;
 use standfast_format::{AttemptId, JobId, Version};
+use standfast_testkit::{Threads, run_threads};
 
 use crate::encode::{Options, Order, encode};
 use crate::error::Result;

@@ -1,6 +1,7 @@
 //! On a communicator whose sends wait for their receiver, as MPI's may, nothing locks up.
 
-use standfast_comm::{Comm, Concurrency, Result, Tag, Threads, run_threads};
+use standfast_comm::{Comm, Concurrency, Result, Tag};
+use standfast_testkit::{Threads, run_threads};
 
 use crate::encode::encode;
 use crate::recover::{Recovery, recover};

@@ -1,6 +1,7 @@
 use proptest::prelude::*;
-use standfast_comm::{Comm, run_threads};
+use standfast_comm::Comm;
 use standfast_model::ring::Groups;
+use standfast_testkit::run_threads;
 
 use super::*;
 

@@ -8,8 +8,9 @@ use std::collections::{BTreeSet, HashMap};
 
 use proptest::prelude::*;
 use proptest::strategy::Strategy as _;
-use standfast_comm::{Comm, Threads, run_threads};
+use standfast_comm::Comm;
 use standfast_format::{HashKind, SegmentId};
+use standfast_testkit::{Threads, run_threads};
 
 use super::{Assignment, Exact, Fate, Location, Places, Shares, Strategy, Threshold, TopK};
 

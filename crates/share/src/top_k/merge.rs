@@ -28,14 +28,6 @@ pub(super) struct Entry<'a> {
     pub(super) rank: u32,
 }
 
-/// Appends an entry.
-#[cfg(test)]
-pub(super) fn put_entry(table: &mut Vec<u8>, entry: Entry<'_>) {
-    table.extend_from_slice(entry.hash);
-    table.extend_from_slice(&entry.frequency.to_le_bytes());
-    table.extend_from_slice(&entry.rank.to_le_bytes());
-}
-
 /// The entries of a table.
 pub(super) fn entries(table: &[u8], hash_bytes: usize) -> impl Iterator<Item = Entry<'_>> {
     table.chunks_exact(hash_bytes + COUNT_BYTES).map(move |bytes| {
@@ -258,4 +250,4 @@ impl Cut {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

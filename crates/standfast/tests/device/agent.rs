@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use standfast::{Job, Version};
 use standfast_agent::{Daemon, Place};
-use standfast_comm::{Comm, run_threads};
+use standfast_comm::Comm;
+use standfast_testkit::run_threads;
 
 use crate::world::{World, bytes_of, noise};
 

@@ -2,7 +2,7 @@
 
 use standfast::{Kind, Level, Version};
 use standfast_gpu::Error;
-use standfast_gpu::memory::Step;
+use standfast_stand_in::Step;
 
 use crate::world::{World, bytes_of, noise};
 

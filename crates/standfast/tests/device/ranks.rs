@@ -1,7 +1,8 @@
 //! Device regions of several ranks: pages are shared among ranks, wherever they lie.
 
 use standfast::{Job, Level, Version};
-use standfast_comm::{Comm, run_threads};
+use standfast_comm::Comm;
+use standfast_testkit::run_threads;
 
 use crate::world::{World, bytes_of, noise};
 
@@ -55,7 +56,7 @@ fn a_rank_whose_device_fails_fails_the_checkpoint_everywhere() {
         if comm.rank() == 1 {
             let code = "CUDA_ERROR_UNKNOWN".into();
             let lost = standfast_gpu::Error::Lost { what: "hashing", code };
-            own.faults.plan(standfast_gpu::memory::Step::Scan, lost, 1);
+            own.faults.plan(standfast_stand_in::Step::Scan, lost, 1);
         }
         assert!(job.checkpoint(None).is_err());
         let version = job.checkpoint(None).unwrap();
@@ -97,7 +98,7 @@ fn a_device_lost_behind_the_call_takes_the_checkpoint_of_all_with_it() {
         if comm.rank() == 1 {
             let code = "CUDA_ERROR_LAUNCH_FAILED".into();
             let lost = standfast_gpu::Error::Lost { what: "encoding", code };
-            own.faults.plan(standfast_gpu::memory::Step::Encode, lost, usize::MAX);
+            own.faults.plan(standfast_stand_in::Step::Encode, lost, usize::MAX);
         }
         let version = job.checkpoint(None).unwrap();
         let failed = job.wait(version, Level::Local);

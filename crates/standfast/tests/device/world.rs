@@ -2,7 +2,8 @@
 
 use standfast::config::Loaded;
 use standfast::{Job, Level, Result, Version};
-use standfast_gpu::memory::{DeviceMemory, Faults, StandIn};
+use standfast_gpu::memory::DeviceMemory;
+use standfast_stand_in::{Faults, StandIn};
 use zerocopy::{Immutable, IntoBytes};
 
 pub(crate) struct World {

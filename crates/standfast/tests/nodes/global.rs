@@ -4,11 +4,11 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use standfast::{Kind, Level, Restarted, Version};
-use standfast_comm::run_threads;
 use standfast_drain::policy::Policy;
 use standfast_drain::{Drain, Encoding, Error, Event, Flow, Progress, Until};
 use standfast_restart::Inventory;
 use standfast_store::{DirStore, Options, Store};
+use standfast_testkit::run_threads;
 use tempfile::TempDir;
 
 use crate::world::World;

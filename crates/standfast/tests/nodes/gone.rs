@@ -6,7 +6,8 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use standfast::{Level, Version};
-use standfast_comm::{Comm, Concurrency, Error as CommError, Result, Tag, run_threads};
+use standfast_comm::{Comm, Concurrency, Error as CommError, Result, Tag};
+use standfast_testkit::run_threads;
 
 use crate::ring::protected;
 

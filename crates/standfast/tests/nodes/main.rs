@@ -12,9 +12,9 @@ use std::collections::HashSet;
 
 use standfast::config::Loaded;
 use standfast::{Job, Kind, Level};
-use standfast_comm::{Comm, run_threads};
+use standfast_comm::Comm;
 use standfast_format::name;
-use standfast_testkit::{Fault, Op};
+use standfast_testkit::{Fault, Op, run_threads};
 use world::World;
 
 #[test]

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use standfast::{Kind, Level, Result, Version};
-use standfast_comm::{Comm, Concurrency, Tag, collective, run_threads};
-use standfast_testkit::{Fault, FaultyStore, Op};
+use standfast_comm::{Comm, Concurrency, Tag, collective};
+use standfast_testkit::{Fault, FaultyStore, Op, run_threads};
 
 use crate::world::{Member, World};
 

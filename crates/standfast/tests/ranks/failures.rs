@@ -1,9 +1,8 @@
 //! Where one rank fails, all fail, and what was there before stays good.
 
 use standfast::{Kind, Level, Rank, Version};
-use standfast_comm::run_threads;
 use standfast_format::name;
-use standfast_testkit::{Fault, Op};
+use standfast_testkit::{Fault, Op, run_threads};
 
 use crate::mixed;
 use crate::world::World;

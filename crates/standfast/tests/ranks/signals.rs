@@ -2,7 +2,8 @@
 
 use standfast::config::Signal;
 use standfast::{Job, Kind, Version};
-use standfast_comm::{Comm, run_threads};
+use standfast_comm::Comm;
+use standfast_testkit::run_threads;
 
 use crate::mixed;
 use crate::world::World;

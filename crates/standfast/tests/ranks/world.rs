@@ -5,9 +5,9 @@ use std::thread::ThreadId;
 
 use standfast::config::Loaded;
 use standfast::{Job, Level, Protected, Result, Version};
-use standfast_comm::{Comm, Concurrency, Tag, run_threads};
+use standfast_comm::{Comm, Concurrency, Tag};
 use standfast_store::{MemoryStore, Store};
-use standfast_testkit::FaultyStore;
+use standfast_testkit::{FaultyStore, run_threads};
 
 const PAGE: usize = 1024;
 const WORDS: usize = PAGE / 8;

@@ -10,7 +10,8 @@ use pairs::{Column, Row};
 use standfast::config::{KEYS, Loaded};
 use standfast::{Job, Kind, Level};
 use standfast_agent::{Daemon, Place};
-use standfast_comm::{Comm, Solo, run_threads};
+use standfast_comm::{Comm, Solo};
+use standfast_testkit::run_threads;
 
 const WORDS: usize = 48 << 10;
 

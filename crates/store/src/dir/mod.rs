@@ -102,7 +102,7 @@ impl DirStore {
 
     fn refuse_existing(&self, name: &str) -> Result<()> {
         match self.tree.stat(name) {
-            Ok(_) => Err(Error::Exists { object: name.to_owned(), store: self.describe() }),
+            Ok(_) => Err(Error::Exists(self.tree.object_at(name))),
             Err(error) if error.kind() == standfast_format::Kind::Missing => Ok(()),
             Err(error) => Err(error),
         }

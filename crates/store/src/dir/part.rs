@@ -225,10 +225,9 @@ impl Part {
             }
         };
         match renamed {
-            Err(Errno::EXIST) if if_exists == IfExists::Refuse => Err(Error::Exists {
-                object: self.name.clone(),
-                store: self.tree.describe().to_owned(),
-            }),
+            Err(Errno::EXIST) if if_exists == IfExists::Refuse => {
+                Err(Error::Exists(self.tree.object_at(&self.name)))
+            }
             other => other.map_err(self.os("publish")),
         }
     }

@@ -50,16 +50,15 @@ impl DirReader {
         }
         let file = OpenFile::open(&self.tree, &self.name, self.io)?;
         if file.identity != self.identity {
-            let (object, store) = (self.name.clone(), self.tree.describe().to_owned());
-            return Err(Error::Replaced { object, store });
+            return Err(Error::Replaced(self.tree.object_at(&self.name)));
         }
         self.slot.keep(Arc::clone(&file));
         Ok(file)
     }
 
     fn shrunk(&self, found: u64) -> Error {
-        let (object, store) = (self.name.clone(), self.tree.describe().to_owned());
-        Error::Shrunk { object, store, expected: self.identity.bytes, found }
+        let object = self.tree.object_at(&self.name);
+        Error::Shrunk { object, expected: self.identity.bytes, found }
     }
 
     fn read_direct(&self, file: &OpenFile, offset: u64, buf: &mut [u8]) -> Result<()> {
@@ -123,8 +122,8 @@ impl DirReader {
                 // What the medium has lost fails again; a hiccup of the path to it does not.
                 Err(error) if is_of_medium(&error) && !failed => failed = true,
                 Err(error) if is_of_medium(&error) => {
-                    let (object, store) = (self.name.clone(), self.tree.describe().to_owned());
-                    return Err(Error::Medium { object, store, source: error });
+                    let object = self.tree.object_at(&self.name);
+                    return Err(Error::Medium { object, source: error });
                 }
                 Err(error) => return Err(self.tree.os("read", &self.name)(error)),
             }

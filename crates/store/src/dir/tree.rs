@@ -19,7 +19,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, StatxFlags};
 use rustix::io::Errno;
 use standfast_sys::trust::{Distrust, Trust};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Object, Result};
 
 const DIRECTORY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
@@ -143,12 +143,17 @@ impl Tree {
         }
     }
 
+    /// For errors.
+    pub(super) fn object_at(&self, name: &str) -> Object {
+        Object::new(name, &*self.path)
+    }
+
     pub(super) fn missing(&self, name: &str) -> Error {
-        Error::Missing { object: name.to_owned(), store: self.path.clone() }
+        Error::Missing(self.object_at(name))
     }
 
     fn foreign(&self, name: &str, what: &'static str) -> Error {
-        Error::Foreign { object: name.to_owned(), store: self.path.clone(), what }
+        Error::Foreign { object: self.object_at(name), what }
     }
 
     /// The open directory that holds `name`, and the last part of the name.

@@ -18,7 +18,7 @@ use standfast_format::Kind;
 use super::io_threads::{Data, Flight, IoThreads};
 use super::part::{IfExists, Part};
 use crate::contract::{HELD_BYTES_MAX, ObjectWriter, OwnedBytes};
-use crate::error::{Error, Result};
+use crate::error::{Error, Object, Result};
 use crate::meter::WriteMeter;
 use crate::sizes::WriteSizes;
 use standfast_sys::{ALIGN, AlignedBuf};
@@ -30,37 +30,44 @@ const RESERVE_BYTES_MAX: u64 = 4 << 30;
 
 pub(super) struct DirWriter {
     part: Option<Part>,
-    name: String,
-    store: String,
+    object: Object,
     threads: Arc<IoThreads>,
     flight: Arc<Flight>,
-    chunk: Option<AlignedBuf>,
-    filled: usize,
-    gathered: Vec<OwnedBytes>,
-    gathered_bytes: usize,
+    filling: Filling,
+    gathered: Gathered,
     submitted: u64,
-    /// Since when the chunk's bytes wait.
-    waiting: Option<Instant>,
     sizes: WriteSizes,
     reserve: Reserve,
     failed: Option<(Kind, String)>,
 }
 
+/// The chunk that is being filled.
+#[derive(Default)]
+struct Filling {
+    chunk: Option<AlignedBuf>,
+    bytes: usize,
+    /// Since when its bytes wait.
+    since: Option<Instant>,
+}
+
+/// Buffers of somebody else that wait for company.
+#[derive(Default)]
+struct Gathered {
+    buffers: Vec<OwnedBytes>,
+    bytes: usize,
+}
+
 impl DirWriter {
     pub(super) fn new(part: Part, threads: Arc<IoThreads>, size_hint: Option<u64>) -> DirWriter {
         DirWriter {
-            name: part.name().to_owned(),
-            store: part.tree().describe().to_owned(),
+            object: part.tree().object_at(part.name()),
             part: Some(part),
             sizes: WriteSizes::new(threads.chunk_bytes()),
             threads,
             flight: Arc::default(),
-            chunk: None,
-            filled: 0,
-            gathered: Vec::new(),
-            gathered_bytes: 0,
+            filling: Filling::default(),
+            gathered: Gathered::default(),
             submitted: 0,
-            waiting: None,
             reserve: Reserve::new(size_hint),
             failed: None,
         }
@@ -69,8 +76,7 @@ impl DirWriter {
     fn part(&self) -> Result<&Part> {
         self.part.as_ref().ok_or_else(|| {
             let (kind, first) = self.failed.clone().unwrap_or((Kind::Bug, "its end".to_owned()));
-            let (object, store) = (self.name.clone(), self.store.clone());
-            Error::GivenUp { object, store, kind, first }
+            Error::GivenUp { object: self.object.clone(), kind, first }
         })
     }
 
@@ -79,11 +85,15 @@ impl DirWriter {
         self.failed = Some((error.kind(), error.to_string()));
         let _ = self.flight.wait();
         self.part = None;
-        self.gathered.clear();
-        if let Some(chunk) = self.chunk.take() {
+        self.gathered.buffers.clear();
+        self.give_back_chunk();
+        error
+    }
+
+    fn give_back_chunk(&mut self) {
+        if let Some(chunk) = self.filling.chunk.take() {
             self.threads.give_back(chunk);
         }
-        error
     }
 
     fn fill(&mut self, mut bytes: &[u8]) -> Result<()> {
@@ -93,13 +103,14 @@ impl DirWriter {
                 self.landed()?;
             }
             let limit = self.next_write();
-            let chunk = self.chunk.get_or_insert_with(|| self.threads.chunk());
-            let count = bytes.len().min(limit.saturating_sub(self.filled));
+            let Filling { chunk, bytes: filled, .. } = &mut self.filling;
+            let chunk = chunk.get_or_insert_with(|| self.threads.chunk());
+            let count = bytes.len().min(limit.saturating_sub(*filled));
             let (now, later) = bytes.split_at(count);
-            chunk[self.filled..self.filled + count].copy_from_slice(now);
-            self.filled += count;
+            chunk[*filled..*filled + count].copy_from_slice(now);
+            *filled += count;
             bytes = later;
-            if self.filled >= limit {
+            if *filled >= limit {
                 self.submit_filled();
             }
         }
@@ -108,21 +119,22 @@ impl DirWriter {
 
     /// How long the chunk's write is to be.
     fn next_write(&mut self) -> usize {
-        let waited = self.waiting.get_or_insert_with(Instant::now).elapsed();
+        let waited = self.filling.since.get_or_insert_with(Instant::now).elapsed();
         self.sizes.after(self.submitted, waited, || self.flight.meter().under_way())
     }
 
     /// Submits what the chunk has of whole sectors; the rest moves to the next chunk.
     fn submit_filled(&mut self) {
-        let whole = self.filled - self.filled % ALIGN;
-        let Some(full) = self.chunk.take() else { return };
-        let rest = self.filled - whole;
+        let Filling { chunk, bytes: filled, .. } = &mut self.filling;
+        let whole = *filled - *filled % ALIGN;
+        let Some(full) = chunk.take() else { return };
+        let rest = *filled - whole;
         if rest > 0 {
             let mut next = self.threads.chunk();
-            next[..rest].copy_from_slice(&full[whole..self.filled]);
-            self.chunk = Some(next);
+            next[..rest].copy_from_slice(&full[whole..*filled]);
+            *chunk = Some(next);
         }
-        self.filled = rest;
+        *filled = rest;
         self.submit(Data::Chunk(full, whole), whole, whole);
     }
 
@@ -130,11 +142,14 @@ impl DirWriter {
     /// out first.
     fn can_gather(&mut self, bytes: &[u8]) -> bool {
         let aligned = |number: usize| number.is_multiple_of(ALIGN);
-        if !aligned(bytes.as_ptr() as usize) || !aligned(bytes.len()) || !aligned(self.filled) {
+        if !aligned(bytes.as_ptr() as usize)
+            || !aligned(bytes.len())
+            || !aligned(self.filling.bytes)
+        {
             return false;
         }
-        if self.filled > 0 {
-            self.submit_chunk(self.filled);
+        if self.filling.bytes > 0 {
+            self.submit_chunk(self.filling.bytes);
         }
         true
     }
@@ -143,27 +158,25 @@ impl DirWriter {
         if self.flight.has_failed() {
             self.landed()?;
         }
-        self.gathered_bytes += (*bytes).as_ref().len();
-        self.gathered.push(bytes);
-        if self.gathered_bytes >= self.sizes.now().min(HELD_BYTES_MAX) {
+        self.gathered.bytes += (*bytes).as_ref().len();
+        self.gathered.buffers.push(bytes);
+        if self.gathered.bytes >= self.sizes.now().min(HELD_BYTES_MAX) {
             self.submit_gathered();
         }
         Ok(())
     }
 
     fn submit_gathered(&mut self) {
-        if self.gathered.is_empty() {
-            return;
+        let Gathered { buffers, bytes } = std::mem::take(&mut self.gathered);
+        if !buffers.is_empty() {
+            self.submit(Data::Gathered(buffers), bytes, bytes);
         }
-        let bytes = std::mem::take(&mut self.gathered_bytes);
-        let gathered = std::mem::take(&mut self.gathered);
-        self.submit(Data::Gathered(gathered), bytes, bytes);
     }
 
     /// Submits the chunk, of which so many bytes go to the file, padding included.
     fn submit_chunk(&mut self, bytes: usize) {
-        let Some(chunk) = self.chunk.take() else { return };
-        let filled = std::mem::take(&mut self.filled);
+        let Some(chunk) = self.filling.chunk.take() else { return };
+        let filled = std::mem::take(&mut self.filling.bytes);
         self.submit(Data::Chunk(chunk, bytes), bytes, filled);
     }
 
@@ -173,7 +186,7 @@ impl DirWriter {
         self.reserve.ahead(part, offset, bytes as u64);
         self.threads.submit(part.file(), data, offset, &self.flight);
         self.submitted += counted as u64;
-        self.waiting = None;
+        self.filling.since = None;
         self.sizes.grow();
     }
 
@@ -186,9 +199,10 @@ impl DirWriter {
     fn finish(&mut self) -> Result<()> {
         let bytes = self.written();
         self.submit_gathered();
-        if let Some(chunk) = &mut self.chunk {
-            let padded = self.filled.next_multiple_of(ALIGN);
-            chunk[self.filled..padded].fill(0);
+        let Filling { chunk, bytes: filled, .. } = &mut self.filling;
+        if let Some(chunk) = chunk {
+            let padded = filled.next_multiple_of(ALIGN);
+            chunk[*filled..padded].fill(0);
             self.submit_chunk(padded);
         }
         self.landed()?;
@@ -224,14 +238,14 @@ impl ObjectWriter for DirWriter {
         self.part()?;
         self.submit_gathered();
         // What ends in the middle of a sector waits for the rest of it.
-        if self.filled.is_multiple_of(ALIGN) {
-            self.submit_chunk(self.filled);
+        if self.filling.bytes.is_multiple_of(ALIGN) {
+            self.submit_chunk(self.filling.bytes);
         }
         self.landed().map_err(|error| self.give_up(error))
     }
 
     fn written(&self) -> u64 {
-        self.submitted + (self.filled + self.gathered_bytes) as u64
+        self.submitted + (self.filling.bytes + self.gathered.bytes) as u64
     }
 
     fn settle(&mut self) -> Result<()> {
@@ -254,9 +268,7 @@ impl ObjectWriter for DirWriter {
 impl Drop for DirWriter {
     fn drop(&mut self) {
         let _ = self.flight.wait();
-        if let Some(chunk) = self.chunk.take() {
-            self.threads.give_back(chunk);
-        }
+        self.give_back_chunk();
     }
 }
 
@@ -299,20 +311,4 @@ impl Reserve {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn reservations_are_few_and_modest() {
-        let (gib, plenty) = (1 << 30, 1 << 40);
-        let chunk = 1 << 20;
-        assert_eq!(Reserve::new(Some(gib)).step(chunk, plenty), gib);
-        assert_eq!(Reserve::new(Some(5)).step(chunk, plenty), chunk);
-        assert_eq!(Reserve::new(None).step(chunk, plenty), RESERVE_BYTES_MIN);
-        assert_eq!(Reserve::new(Some(u64::MAX)).step(chunk, plenty), RESERVE_BYTES_MAX);
-        assert_eq!(Reserve::new(Some(u64::MAX)).step(chunk, 8 << 20), 2 << 20);
-        assert_eq!(Reserve::new(Some(u64::MAX)).step(chunk, 0), chunk);
-        let late = Reserve { done: gib, hint: Some(gib), refused: false };
-        assert_eq!(late.step(gib + chunk, plenty), gib);
-    }
-}
+mod tests;

@@ -10,7 +10,7 @@ use standfast_sys::AlignedBuf;
 
 use super::key::{Key, ObjectKey};
 use crate::contract::ObjectReader;
-use crate::error::{Error, Result};
+use crate::error::{Error, Object, Result};
 use crate::memory::MemoryReader;
 
 /// Bytes that are read and decrypted at a time.
@@ -47,8 +47,7 @@ struct EncryptedReader {
     key: ObjectKey,
     bytes: u64,
     windows: Arc<Windows>,
-    name: String,
-    store: String,
+    object: Object,
 }
 
 /// Opens an object and checks its tail.
@@ -68,26 +67,27 @@ pub(super) fn open(
     }
     let mut tail = [0; TAIL_BYTES];
     let found = below.read_at(stored.saturating_sub(TAIL_BYTES as u64), &mut tail)?;
-    let object = name.to_owned();
+    let object = Object::new(name, store);
     let tail = match EncryptedTail::decode(&tail[..found]) {
         Ok(tail) => tail,
         Err(why) if why.kind() == Kind::Unsupported => {
             let (kind, source) = (why.kind(), Box::new(why));
+            let Object { name: object, store } = object;
             return Err(Error::Backend { op: "decrypt", object, store, kind, source });
         }
-        Err(_) => return Err(Error::NotEncrypted { object, store }),
+        Err(_) => return Err(Error::NotEncrypted(object)),
     };
     let (found, own) = (tail.fingerprint, key.fingerprint());
     if found != own {
-        return Err(Error::OtherKey { object, store, found, own });
+        return Err(Error::OtherKey { object, found, own });
     }
     let key = key.of_object(&tail.salt, name);
     match plain_bytes(stored).filter(|bytes| key.proves(&tail, *bytes)) {
         Some(bytes) => {
             let windows = Arc::clone(windows);
-            Ok(Box::new(EncryptedReader { below, key, bytes, windows, name: object, store }))
+            Ok(Box::new(EncryptedReader { below, key, bytes, windows, object }))
         }
-        None => Err(Error::Altered { object, store, at: 0 }),
+        None => Err(Error::Altered { object, at: 0 }),
     }
 }
 
@@ -112,7 +112,7 @@ impl EncryptedReader {
     }
 
     fn altered(&self, at: u64) -> Error {
-        Error::Altered { object: self.name.clone(), store: self.store.clone(), at }
+        Error::Altered { object: self.object.clone(), at }
     }
 
     /// The stored bytes of some chunks.

@@ -10,15 +10,15 @@ use object_store::Error as ClientError;
 use object_store::client::{HttpError, HttpErrorKind};
 use standfast_format::Kind;
 
-use crate::error::Error;
+use crate::error::{Error, Object};
 
 /// What the client's failure means to our callers.
 pub(super) fn of(op: &'static str, name: &str, described: &str, source: ClientError) -> Error {
     let store = described.to_owned();
     let object = if name.is_empty() { "." } else { name }.to_owned();
     match source {
-        ClientError::NotFound { .. } => Error::Missing { object, store },
-        ClientError::AlreadyExists { .. } => Error::Exists { object, store },
+        ClientError::NotFound { .. } => Error::Missing(Object::new(object, store)),
+        ClientError::AlreadyExists { .. } => Error::Exists(Object::new(object, store)),
         source => {
             let kind = kind(&source);
             Error::Backend { op, object, store, kind, source: Box::new(source) }

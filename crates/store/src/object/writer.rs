@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 
 use super::Service;
 use crate::contract::ObjectWriter;
-use crate::error::{Error, Result};
+use crate::error::{Error, Object, Result};
 
 /// Smallest part: S3 wants 5 MiB, and below 8 the round trips show.
 const PART_BYTES_MIN: usize = 8 << 20;
@@ -55,8 +55,8 @@ impl UploadWriter {
 
     fn check(&self) -> Result<()> {
         let Some((kind, first)) = self.failed.clone() else { return Ok(()) };
-        let (object, store) = (self.name.clone(), self.service.described.clone());
-        Err(Error::GivenUp { object, store, kind, first })
+        let object = Object::new(&*self.name, &*self.service.described);
+        Err(Error::GivenUp { object, kind, first })
     }
 
     fn give_up(&mut self, error: Error) -> Error {
@@ -187,15 +187,4 @@ impl Drop for UploadWriter {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parts_fit_the_hint_and_the_limits() {
-        assert_eq!(part_bytes(None), PART_BYTES_MIN);
-        assert_eq!(part_bytes(Some(1)), PART_BYTES_MIN);
-        assert_eq!(part_bytes(Some(u64::MAX)), PART_BYTES_MAX);
-        let tebibyte = 1 << 40;
-        assert!(part_bytes(Some(tebibyte)) as u64 * PARTS_PLANNED >= tebibyte);
-    }
-}
+mod tests;

@@ -4,13 +4,14 @@
 //! was missed and some could not be measured.
 
 pub(crate) mod agent;
+mod cost;
 mod sheet;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use standfast_measure::{Bar, Better, Setting};
+use standfast_measure::{Bar, Better, Measured, Setting};
 
 pub(crate) use sheet::Sheet;
 
@@ -91,8 +92,12 @@ fn dedup(args: &Args, sheet: &mut Sheet) -> anyhow::Result<()> {
 }
 
 fn capture(args: &Args, sheet: &mut Sheet) -> anyhow::Result<()> {
-    standfast_measure::capture_bars(&args.setting(), |bar| sheet.bar(bar))
-        .context("capturing memory")?;
+    let each = |measured| {
+        if let Measured::Bar(bar) = measured {
+            sheet.bar(bar);
+        }
+    };
+    standfast_measure::bench_capture(&args.setting(), each).context("capturing memory")?;
     sheet.bar(preload(args.quick).context("allocating through the preload library")?);
     Ok(())
 }
@@ -128,8 +133,7 @@ fn trust(args: &Args, sheet: &mut Sheet) -> anyhow::Result<()> {
 }
 
 fn capture_costs(args: &Args, sheet: &mut Sheet) -> anyhow::Result<()> {
-    standfast_measure::cost_bars(&args.setting(), |bar| sheet.bar(bar))
-        .context("capturing memory in every way")
+    cost::bars(&args.setting(), sheet).context("capturing memory in every way")
 }
 
 /// The preload library's malloc against the allocator that it is built on.

@@ -10,9 +10,10 @@ use std::time::Instant;
 
 use lab_model::plot::Line;
 use serde::Serialize;
-use standfast_comm::{Comm, run_threads};
+use standfast_comm::Comm;
 use standfast_format::HashKind;
 use standfast_reduce::PageHasher;
+use standfast_testkit::run_threads;
 
 use super::job::{self, Way};
 use super::names::{HASH_BYTES, name};

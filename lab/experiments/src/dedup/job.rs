@@ -2,9 +2,10 @@
 
 use std::time::Instant;
 
-use standfast_comm::{Comm, run_threads};
+use standfast_comm::Comm;
 use standfast_format::{HashKind, SegmentId};
 use standfast_share::{Exact, Location, Shares, Strategy, Threshold, TopK};
+use standfast_testkit::run_threads;
 
 use super::names;
 use super::watch::{Path, Step, Watched};

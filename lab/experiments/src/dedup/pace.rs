@@ -4,10 +4,11 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use standfast_comm::collective::all_max;
-use standfast_comm::{Comm, Result, run_threads};
+use standfast_comm::{Comm, Result};
 use standfast_format::HashKind;
 use standfast_reduce::PageHasher;
 use standfast_share::{Exact, Strategy, Threshold, TopK};
+use standfast_testkit::run_threads;
 
 use super::names::HASH_BYTES;
 

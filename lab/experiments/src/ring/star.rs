@@ -10,10 +10,10 @@ use std::fmt;
 use std::time::Duration;
 
 use lab_model::plot::{Axis, Body, Chart, Line};
-use lab_ring::{StarTime, node_time, star_time};
+use lab_ring::{Form, StarTime, node_time, star_time};
 use serde::Serialize;
 use standfast_model::ring::StarCost;
-use standfast_ring::{Options, Order};
+use standfast_ring::Options;
 
 use crate::report::Report;
 
@@ -21,10 +21,10 @@ const NAME: &str = "star";
 /// Growth of a node's time from the fewest nodes to the most that is taken for noise.
 const FLAT: f64 = 1.25;
 /// Forms that are compared, and what they are called.
-const FORMS: [(Order, &str); 3] = [
-    (Order::Star, "folded star"),
-    (Order::TwoStep, "two steps, as in the paper"),
-    (Order::Together, "all to one"),
+const FORMS: [(Form, &str); 3] = [
+    (Form::Folded, "folded star"),
+    (Form::TwoSteps, "two steps, as in the paper"),
+    (Form::AllToOne, "all to one"),
 ];
 
 /// Encoding time of the star: nodes, groups, file sizes, blocks, forms, and the cost model
@@ -105,15 +105,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 
 fn over_nodes(args: &Args, k: usize, all: usize) -> anyhow::Result<()> {
     let mut lines = Vec::new();
-    for (order, form) in FORMS {
-        let options = Options { order, ..Options::default() };
+    for (how, form) in FORMS {
+        let block_bytes = Options::default().block_bytes;
         let bytes = args.kib << 10;
         let mut points = Vec::new();
         for &nodes in &args.nodes {
-            let time = node_time((all / nodes, nodes), k, bytes, options, args.rounds)?;
+            let time = node_time((all / nodes, nodes), k, bytes, (how, block_bytes), args.rounds)?;
             let node_s = time.as_secs_f64();
             points.push((nodes as f64, node_s * 1e3));
-            let block_bytes = options.block_bytes;
             let point = Point {
                 sweep: "nodes",
                 nodes,
@@ -127,7 +126,7 @@ fn over_nodes(args: &Args, k: usize, all: usize) -> anyhow::Result<()> {
             };
             args.report.point(NAME, &point);
         }
-        if let (Order::Star, Some(first), Some(last)) = (order, points.first(), points.last()) {
+        if let (Form::Folded, Some(first), Some(last)) = (how, points.first(), points.last()) {
             let text = format!(
                 "k={k}: a node of {} takes {:.2} times the processor time of one of {}, flat up to {FLAT}",
                 last.0,
@@ -154,9 +153,10 @@ fn over_sizes(args: &Args) -> anyhow::Result<()> {
         let mut lines: BTreeMap<usize, Line> = BTreeMap::new();
         for &mib in &args.sizes {
             let mut times = Vec::new();
-            for (at, (order, form)) in FORMS.into_iter().enumerate() {
-                let options = Options { order, ..Options::default() };
-                let time = star_time(2 * k, k, mib << 20, options, args.rounds)?;
+            for (at, (how, form)) in FORMS.into_iter().enumerate() {
+                let options = Options::default();
+                let trial = (how, options.block_bytes);
+                let time = star_time(2 * k, k, mib << 20, trial, args.rounds)?;
                 times.push(time.star.as_secs_f64());
                 tell(args, ("size", form), (2 * k, k), mib << 20, options, (&time, None));
                 let line = lines
@@ -188,7 +188,7 @@ fn over_blocks(args: &Args) -> anyhow::Result<()> {
     let (nodes, k, bytes) = (8, 4, args.sizes.first().copied().unwrap_or(4) << 20);
     let timed = |kib: u32| -> anyhow::Result<(Options, StarTime)> {
         let options = Options { block_bytes: kib << 10, ..Options::default() };
-        Ok((options, star_time(nodes, k, bytes, options, args.rounds)?))
+        Ok((options, star_time(nodes, k, bytes, (Form::Folded, kib << 10), args.rounds)?))
     };
     let all: Vec<(Options, StarTime)> =
         args.blocks.iter().map(|kib| timed(*kib)).collect::<anyhow::Result<_>>()?;

@@ -20,7 +20,8 @@ use std::time::{Duration, Instant};
 
 use standfast::{Job, Kind, Level, Report};
 use standfast_comm::Comm;
-use standfast_gpu::{DeviceBuffer, Gpu, Stream, downloaded_bytes, vectors};
+use standfast_gpu::{DeviceBuffer, Gpu, Stream, downloaded_bytes};
+use standfast_testkit::vectors;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
@@ -45,7 +46,7 @@ fn main() -> Result<()> {
         shared(&gpu, &stream, dir)?;
     }
     if wanted("ranks") {
-        let outcomes = standfast_comm::run_threads(RANKS, |comm| {
+        let outcomes = standfast_testkit::run_threads(RANKS, |comm| {
             ranks(&comm, dir, gib << 28).map_err(|error| error.to_string())
         });
         outcomes.into_iter().collect::<std::result::Result<Vec<()>, String>>()?;
@@ -120,7 +121,7 @@ fn shared(gpu: &Gpu, stream: &Stream, dir: &Path) -> Result<()> {
 }
 
 /// One rank of several that hold the same field on one device.
-fn ranks(comm: &standfast_comm::Threads, dir: &Path, bytes: usize) -> Result<()> {
+fn ranks(comm: &standfast_testkit::Threads, dir: &Path, bytes: usize) -> Result<()> {
     let gpu = Gpu::open_for_copies(0)?;
     let stream = gpu.stream()?;
     let memory = field(&gpu, &stream, bytes)?;

@@ -1,7 +1,7 @@
 //! Checkpoints of host memory in the four ways of PCCR's figure 11: uncompressed, serial,
 //! pipelined, gpu. All end with the bytes in a file and synchronised.
 //!
-//!     cargo run --release -p standfast-gpu --example host_modes -- FILE [MIB] [CORPUS-FILE]
+//!     cargo run --release -p gpu-check --bin host_modes -- FILE [MIB] [CORPUS-FILE]
 //!
 //! Prints JSON lines: seconds, stored bytes, and the store rate from which on compressing in this
 //! way loses against not compressing (the beneficial point), both transfers included.
@@ -15,11 +15,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::time::Instant;
 
+use gpu_check::pipeline::{Codec, Compressed, HostPipeline, Source};
 use standfast_format::FilterKind;
+use standfast_gpu::Gpu;
 use standfast_gpu::float::Element;
-use standfast_gpu::pipeline::{Codec, Compressed, HostPipeline, Source};
-use standfast_gpu::{Gpu, vectors};
 use standfast_reduce::{BlockEncoder, CodecSpec, FilterChoice};
+use standfast_testkit::vectors;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 

@@ -34,7 +34,7 @@ use std::sync::Arc;
 
 use standfast_format::Kind;
 use standfast_store::{
-    Error, Lock, LockGuard, ObjectMeta, ObjectReader, ObjectWriter, Result, Store,
+    Error, Lock, LockGuard, Object, ObjectMeta, ObjectReader, ObjectWriter, Result, Store,
 };
 
 pub use plan::{Fault, Op};
@@ -107,8 +107,7 @@ impl FaultyStore {
     /// A hidden object is not there, whatever the wrapped store says.
     fn seen(&self, name: &str) -> Result<String> {
         if self.plan.is_hidden(name) {
-            let (object, store) = (name.to_owned(), self.inner.describe());
-            return Err(Error::Missing { object, store });
+            return Err(Error::Missing(Object::new(name, self.inner.describe())));
         }
         Ok(self.plan.swapped(name))
     }

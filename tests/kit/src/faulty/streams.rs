@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use standfast_format::Kind;
-use standfast_store::{Error, ObjectReader, ObjectWriter, Result, WriteMeter};
+use standfast_store::{Error, Object, ObjectReader, ObjectWriter, Result, WriteMeter};
 
 use super::plan::{self, Op, Plan, When};
 
@@ -34,8 +34,7 @@ impl FaultyWriter {
 
     fn given_up(&self) -> Error {
         let (kind, first) = self.failed.clone();
-        let (object, store) = (self.name.clone(), self.store.clone());
-        Error::GivenUp { object, store, kind, first }
+        Error::GivenUp { object: Object::new(&*self.name, &*self.store), kind, first }
     }
 
     /// Takes the first `count` bytes, then fails.

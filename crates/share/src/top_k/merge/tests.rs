@@ -5,6 +5,13 @@ use std::collections::BTreeMap;
 const HASH: usize = 16;
 type Map = BTreeMap<[u8; HASH], (u32, u32)>;
 
+/// Appends an entry.
+pub(in crate::top_k) fn put_entry(table: &mut Vec<u8>, entry: Entry<'_>) {
+    table.extend_from_slice(entry.hash);
+    table.extend_from_slice(&entry.frequency.to_le_bytes());
+    table.extend_from_slice(&entry.rank.to_le_bytes());
+}
+
 fn shape(threshold: usize) -> Shape {
     Shape { hash_bytes: HASH, ranks: 9, threshold, rank: 0 }
 }

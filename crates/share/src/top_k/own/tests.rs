@@ -1,4 +1,5 @@
-use super::super::merge::{Entry, put_entry};
+use super::super::merge::Entry;
+use super::super::merge::tests::put_entry;
 use super::*;
 
 #[test]

@@ -1,5 +1,5 @@
 use super::*;
-use standfast_comm::run_threads;
+use standfast_testkit::run_threads;
 
 #[test]
 fn the_formula_is_the_one_of_the_module() {

@@ -1,8 +1,8 @@
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use standfast_comm::run_threads;
 use standfast_store::{MemoryStore, Store};
+use standfast_testkit::run_threads;
 
 use super::*;
 use crate::Job;

@@ -1,0 +1,3 @@
+//! What the checks of a GPU share: host memory through a device, as PCCR does it.
+
+pub mod pipeline;
