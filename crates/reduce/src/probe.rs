@@ -56,12 +56,12 @@ pub(crate) struct Probe {
 }
 
 impl Probe {
-    /// A probe for blocks that `codec` will compress; without one, any codec may.
-    pub(crate) fn new(codec: Option<CodecKind>, filters: FilterChoice) -> Self {
-        let slow = matches!(codec, Some(CodecKind::Zstd | CodecKind::Deflate));
+    /// A probe for blocks that `codec` will compress.
+    pub(crate) fn new(codec: CodecKind, filters: FilterChoice) -> Self {
+        let slow = matches!(codec, CodecKind::Zstd | CodecKind::Deflate);
         Probe {
             filters,
-            by_frequency: slow || codec.is_none(),
+            by_frequency: slow,
             piece_bytes: piece_bytes(slow),
             table: CompressTable::small(),
             sample: [0; SAMPLE_BYTES_MAX],
@@ -69,11 +69,6 @@ impl Probe {
             scratch: [0; SAMPLE_BYTES_MAX],
             packed: [0; get_maximum_output_size(SAMPLE_BYTES_MAX)],
         }
-    }
-
-    /// The blocks to come are for slow codecs, or for quick ones.
-    pub(crate) fn set_slow(&mut self, slow: bool) {
-        self.piece_bytes = piece_bytes(slow);
     }
 
     /// The filter that suits this block; `None` if the sample says that nothing will be saved.

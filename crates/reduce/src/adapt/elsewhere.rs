@@ -1,25 +1,15 @@
 //! Whether blocks go to a device that encodes for all threads ([`Offload`](crate::Offload)), as
-//! numbers or as bytes, or are encoded here.
+//! numbers or as bytes, or are encoded here: wherever a raw byte takes less time until it is stored.
 //!
-//! ```text
-//! a block -> the place of its window -> device, or an encoder of this process
-//! what came back, and in what time the device was busy -> the model -> the place of the next window
-//! ```
-//! The model is the one of all plans: `T_P = max(T_c, T_zip, T_s)`. `T_zip` of the device is the time
-//! in which it had something to do, both transfers included; it takes no processor from the others.
-//! So a store that is faster than the device gets blocks as they are, one that is slower gets what is
-//! smallest: between them lies the beneficial point.
-//!
-//! Why windows of many blocks: a device is fast only when it is full.
+//! A device's time is the time in which it had something to do, both transfers included; it takes no
+//! processor from the others. Why windows of many blocks: a device is fast only when it is full.
 
 use std::time::Instant;
 
-/// The place is chosen anew after so many raw bytes of one sort.
+/// The place is chosen anew after so many raw bytes of one sort: a device is full with less.
 const WINDOW_BYTES: u64 = 32 << 20;
 /// One window of so many tries a place that is not the best, for data and rates change.
-const TRIAL_WINDOWS: u32 = 32;
-/// Of what is remembered about a place, so much stays with each of its windows.
-const REMEMBER: f64 = 0.5;
+const TRIAL_WINDOWS: usize = 32;
 
 /// Where a block is encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,9 +28,9 @@ const PLACES: [Place; 3] = [Place::Numbers, Place::Bytes, Place::Here];
 #[derive(Clone, Copy)]
 struct Sort {
     place: Place,
-    windows: u32,
+    windows: usize,
     window_bytes: u64,
-    /// What became of blocks as numbers, and as bytes.
+    /// What became of blocks as numbers, and as bytes, when they were last there.
     seen: [Seen; 2],
 }
 
@@ -73,18 +63,17 @@ fn sort_of(elem: u8) -> usize {
 impl Elsewhere {
     pub(super) fn new() -> Self {
         let sort = |place| Sort { place, windows: 0, window_bytes: 0, seen: Default::default() };
-        let numbers = sort(Place::Numbers);
-        let sorts = [sort(Place::Bytes), numbers, numbers, numbers];
+        let sorts = [Place::Bytes, Place::Numbers, Place::Numbers, Place::Numbers].map(sort);
         Self { sorts, blocks: 0, counted: Instant::now() }
     }
 
-    /// Where a block of so many bytes goes. `here_s`: what a raw byte takes with the plan of this
-    /// process; `there_s`: the same by what the device takes and leaves of it.
+    /// Where a block of so many bytes goes; the device has it until [`Elsewhere::end`]. `here_s`:
+    /// what a raw byte takes in this process; `there_s`: by what the device takes and leaves of it.
     pub(super) fn place(
         &mut self,
         elem: u8,
         raw_bytes: usize,
-        here_s: impl FnOnce() -> f64,
+        here_s: f64,
         there_s: impl Fn(f64, f64) -> f64,
     ) -> Place {
         let at = sort_of(elem);
@@ -92,18 +81,17 @@ impl Elsewhere {
         if sort.window_bytes >= WINDOW_BYTES {
             sort.windows += 1;
             sort.window_bytes = 0;
-            sort.place = sort.next_place(at == 0, here_s, there_s);
+            sort.place = sort.next_place(&PLACES[usize::from(at == 0)..], here_s, there_s);
         }
         sort.window_bytes += raw_bytes as u64;
-        sort.place
-    }
-
-    /// The device is given a block.
-    pub(super) fn begin(&mut self) {
-        if self.blocks == 0 {
-            self.counted = Instant::now();
+        let place = sort.place;
+        if place != Place::Here {
+            if self.blocks == 0 {
+                self.counted = Instant::now();
+            }
+            self.blocks += 1;
         }
-        self.blocks += 1;
+        place
     }
 
     /// A block came back with raw and stored length, or without having been taken.
@@ -124,50 +112,33 @@ impl Sort {
     /// Every place once, then the best one, and now and then another.
     fn next_place(
         &mut self,
-        only_bytes: bool,
-        here_s: impl FnOnce() -> f64,
+        places: &[Place],
+        here_s: f64,
         there_s: impl Fn(f64, f64) -> f64,
     ) -> Place {
-        let places = &PLACES[usize::from(only_bytes)..];
-        if let Some(untried) = places.get(self.windows as usize) {
-            return *untried;
+        let trial = match self.windows {
+            first if first < places.len() => Some(first),
+            later if later.is_multiple_of(TRIAL_WINDOWS) => Some(later / TRIAL_WINDOWS),
+            _ => None,
+        };
+        if let Some(trial) = trial {
+            let place = places[trial % places.len()];
+            if place != Place::Here {
+                // What comes now counts, not what was.
+                self.seen[usize::from(place == Place::Bytes)] = Seen::default();
+            }
+            return place;
         }
-        if self.windows.is_multiple_of(TRIAL_WINDOWS) {
-            let trial = (self.windows / TRIAL_WINDOWS) as usize % places.len();
-            self.forget(places[trial]);
-            return places[trial];
-        }
-        let here_s = here_s();
-        let takes_s = |place: &Place| match place {
-            Place::Numbers => self.seen[0].takes_s(&there_s),
-            Place::Bytes => self.seen[1].takes_s(&there_s),
-            Place::Here => here_s,
+        let takes_s = |place: &Place| match (place, self.seen) {
+            (Place::Here, _) => here_s,
+            (Place::Numbers, [seen, _]) | (Place::Bytes, [_, seen]) if seen.raw_bytes > 0.0 => {
+                there_s(seen.busy_s / seen.raw_bytes, seen.stored_bytes / seen.raw_bytes)
+            }
+            // The device takes none of them.
+            _ => f64::INFINITY,
         };
         let best = places.iter().min_by(|a, b| takes_s(a).total_cmp(&takes_s(b)));
         *best.expect("there are two places at least")
-    }
-
-    /// What comes now counts more than what was.
-    fn forget(&mut self, place: Place) {
-        let at = match place {
-            Place::Numbers => 0,
-            Place::Bytes => 1,
-            Place::Here => return,
-        };
-        let Seen { raw_bytes, stored_bytes, busy_s } = self.seen[at];
-        let [raw_bytes, stored_bytes, busy_s] =
-            [raw_bytes, stored_bytes, busy_s].map(|value| value * REMEMBER);
-        self.seen[at] = Seen { raw_bytes, stored_bytes, busy_s };
-    }
-}
-
-impl Seen {
-    fn takes_s(&self, there_s: impl Fn(f64, f64) -> f64) -> f64 {
-        match self.raw_bytes > 0.0 {
-            true => there_s(self.busy_s / self.raw_bytes, self.stored_bytes / self.raw_bytes),
-            // The device takes none of them.
-            false => f64::INFINITY,
-        }
     }
 }
 

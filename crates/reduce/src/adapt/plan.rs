@@ -1,252 +1,292 @@
-//! The decision: which codec for which class of blocks, from costs and rates. Pure.
+//! Which codec each class of blocks gets, from what blocks cost so far. Pure: no clocks, no locks.
 //!
-//! Data: what each codec costs and saves on each class of blocks ([`Class`]) and how fast the
-//! stages are ([`Rates`]) -> [`Plan`]; the plan and what is on its way to the store -> an option.
+//! Data: what became of blocks ([`Learned::learn`], [`Learned::compare`]), how fast the store is
+//! ([`Rates`]) -> [`Learned::choose`], a rung of the ladder for the next block.
 //!
-//! The model is that of pipelined compression checkpointing (PCCR): with stages side by side a
-//! checkpoint takes `T_P = max(T_c, T_zip, T_s)`, one after the other `T_z = T_c + T_zip + T_s`,
-//! and compressing is beneficial where that is less than without. Here `T_zip` is shared by several
-//! threads, collecting and compressing share the cores, and what is already on its way to the
-//! store is time that compressing may use.
-//!
-//! Classes are chosen for together, since they use the same threads and the same store: where the
-//! store is the bottleneck every class should spend processor time where it saves most bytes for
-//! it. That is a linear programme; its solutions are found by trying prices: with a store's second
-//! worth `price` seconds of a thread, each class takes its cheapest codec. Those choices are the
-//! steps of a ladder, each works harder and stores less than the one before. Between two
-//! neighbouring steps a mixture of both may be best.
-//!
-//! There is a mixture for each backlog: see [`rates`](super::rates).
+//! A class has sums of what its blocks took and left, reckoned as if all had got the rung [`BASE`].
+//! What another rung takes and leaves by that is known from blocks that both had. Blocks of a class
+//! differ: figures of two rungs from different blocks would compare the blocks.
 //!
 //! Invariants:
-//! - A plan names an option that its class has.
+//! - A class gets [`BASE`] until another rung was compared with it [`PAIRS_MIN`] times.
+//! - Sums fade, so that old data and an old speed of the store are forgotten.
 
-use super::rates::Rates;
+use standfast_format::FilterKind;
 
-/// What an option costs and saves, for each raw byte.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Cost {
-    /// Processor seconds.
-    pub(crate) zip_s: f64,
-    /// Stored bytes.
-    pub(crate) share: f64,
+use crate::probe::Sampled;
+
+/// What may be done with a block, lightest first.
+pub(super) const LADDER: [&str; 5] = ["none", "lz4", "zstd:1", "zstd:3", "zstd:9"];
+pub(super) const RUNGS: usize = LADDER.len();
+/// What blocks get unless another rung is known to pay: most of what can be saved, at a low price.
+pub(super) const BASE: usize = 2;
+const LZ4: usize = 1;
+
+/// A sample's share is told apart by quarters.
+const SHARES: usize = 4;
+/// Blocks whose bytes are only skewed: LZ4 finds nothing in them.
+const SKEWED: usize = FilterKind::ALL.len() * SHARES;
+/// Blocks in which the sample found nothing. They are stored as they are.
+pub(super) const NOISE: usize = SKEWED + 1;
+const CLASSES: usize = NOISE + 1;
+
+/// Stored bytes by those of [`BASE`] that a quicker rung may leave: nobody waits, so bytes count.
+const BYTES_MAX: f64 = 1.02;
+/// The same while the program waits for memory that the encoders hold: then time counts as well.
+const BYTES_MAX_HURRIED: f64 = 1.5;
+/// A plan must take less than this of the time that [`BASE`] takes: less is noise.
+const TIME_MAX: f64 = 0.97;
+/// Prices of a second of the store in seconds of an encoder: wide enough that either decides alone.
+const PRICES: [f64; 9] = [1. / 16., 1. / 8., 1. / 4., 1. / 2., 1., 2., 4., 8., 16.];
+/// A plan is made after so many raw bytes: often within a checkpoint, seldom beside compressing.
+const PLAN_BYTES: f64 = (1 << 20) as f64;
+/// So much of each sum stays at each plan: some 16 MiB are remembered.
+const REMEMBER: f64 = 15.0 / 16.0;
+/// Fewer comparisons say too little of a class: three, of which older ones count less.
+const PAIRS_MIN: f64 = 2.5;
+/// So much of older comparisons stays with each new one: the last ten decide.
+const REMEMBER_PAIRS: f64 = 0.9;
+/// Comparing may take this part of the encoders' time: so little is not felt.
+const TRIAL_PART: f64 = 0.02;
+/// And this part of the time that they wait for the store, but no more than of their own.
+const TRIAL_IDLE: f64 = 0.25;
+
+/// What the encoders work beside.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rates {
+    /// Seconds for a stored byte, once known.
+    pub(super) store_s: Option<f64>,
+    pub(super) threads: usize,
+    /// Whether compressing and storing take turns instead of working side by side.
+    pub(super) in_turn: bool,
+    /// Whether the program waits for the encoders.
+    pub(super) hurried: bool,
 }
 
-/// Blocks that behave alike.
-#[derive(Clone, Debug)]
-pub(crate) struct Class {
-    /// Its number.
-    pub(crate) at: usize,
-    /// Its part of all bytes.
-    pub(crate) weight: f64,
-    /// What may be done with them; the first is the cheapest.
-    pub(crate) options: Vec<Cost>,
-}
-
-/// A plan has a mixture for each level of the backlog. The first so many are a part of a mebibyte
-/// each, for the reserve of a slow store is small; then come whole ones.
-const FINE_LEVELS: usize = 8;
-const FINE_BYTES: f64 = (1 << 18) as f64;
-const LEVEL_BYTES: f64 = (1 << 20) as f64;
-const LEVELS: usize = FINE_LEVELS + 15;
-/// A mixture of two options repeats after so many blocks.
-const TURNS: u32 = 32;
-/// A stage that does not decide counts so much: where several choices are equally fast, the one
-/// that takes less of the others.
-const IDLE_WEIGHT: f64 = 0.05;
-/// Prices of a second of the store, in seconds of a thread: from, to, and step.
-const PRICES: (f64, f64, f64) = (1.0 / 256.0, 256.0, 1.4);
-
-/// The level that a backlog has reached.
-fn level(backlog_bytes: f64) -> usize {
-    let fine = (backlog_bytes / FINE_BYTES) as usize;
-    let whole = (backlog_bytes - level_bytes(FINE_LEVELS)).max(0.0) / LEVEL_BYTES;
-    fine.min(FINE_LEVELS.saturating_add(whole as usize)).min(LEVELS - 1)
-}
-
-/// Where a level begins.
-fn level_bytes(level: usize) -> f64 {
-    let whole = level.saturating_sub(FINE_LEVELS) as f64;
-    level.min(FINE_LEVELS) as f64 * FINE_BYTES + whole * LEVEL_BYTES
-}
-
-/// What is decided.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Plan {
-    /// An option for each class; each step works harder than the one before.
-    steps: Vec<Vec<u8>>,
-    /// By backlog.
-    levels: Vec<Mixture>,
-    /// Seconds for a raw byte at the backlog it was made for.
-    score: f64,
-    /// How many times as long as the encoders the store takes then.
-    leisure: f64,
-}
-
-/// Two neighbouring steps, and how many blocks of [`TURNS`] take the harder one.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Mixture {
-    light: usize,
-    heavy: usize,
-    share: u32,
-}
-
-impl Plan {
-    /// One option for each class, whatever the backlog.
-    pub(crate) fn fixed(options: Vec<u8>) -> Self {
-        let steps = vec![options];
-        let levels = vec![Mixture { light: 0, heavy: 0, share: 0 }];
-        Self { steps, levels, score: f64::INFINITY, leisure: 1.0 }
+impl Rates {
+    /// Seconds that two stages take together.
+    pub(super) fn both_s(&self, zip_s: f64, store_s: f64) -> f64 {
+        if self.in_turn { zip_s + store_s } else { zip_s.max(store_s) }
     }
+}
 
-    /// The option for a block of a class with so much on its way to the store; `turn` counts the
-    /// blocks.
-    pub(crate) fn option(&self, class: usize, backlog_bytes: f64, turn: u32) -> usize {
-        let level = level(backlog_bytes).min(self.levels.len() - 1);
-        let Mixture { light, heavy, share } = self.levels[level];
-        // Spread evenly over the turns.
-        let is_heavy = (turn % TURNS * share) % TURNS < share;
-        usize::from(self.steps[if is_heavy { heavy } else { light }][class])
-    }
-
-    /// The options of a class with so much on its way to the store, the lighter one first.
-    pub(crate) fn options(&self, class: usize, backlog_bytes: f64) -> [usize; 2] {
-        // The first turn is heavy where any is, the last one light where any is.
-        [TURNS - 1, 0].map(|turn| self.option(class, backlog_bytes, turn))
-    }
-
-    /// How many times as long as the encoders the store takes: where it is much, they have time for
-    /// more.
-    pub(crate) fn leisure(&self) -> f64 {
-        self.leisure
-    }
-
-    /// Seconds for a raw byte, with what the idle stages take counted a little.
-    pub(crate) fn score(&self) -> f64 {
-        self.score
-    }
+/// Processor seconds that compressing took, and bytes that it left.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Cost {
+    pub(super) zip_s: f64,
+    pub(super) bytes: f64,
 }
 
 impl Cost {
-    /// What it is if a part of the bytes costs something else.
-    fn mixed(self, other: Self, part: f64) -> Self {
-        let mix = |own: f64, other: f64| own + part * (other - own);
-        Self { zip_s: mix(self.zip_s, other.zip_s), share: mix(self.share, other.share) }
+    /// Takes in another, after so much of what was is kept.
+    fn add(&mut self, keep: f64, other: Self) {
+        self.zip_s = self.zip_s * keep + other.zip_s;
+        self.bytes = self.bytes * keep + other.bytes;
     }
 }
 
-/// What all classes together cost and save.
-fn sum(classes: &[Class], options: &[u8]) -> Cost {
-    let cost = |class: &Class| class.options[usize::from(options[class.at])];
-    let costs = classes.iter().map(|class| (class.weight, cost(class)));
-    costs.fold(Cost { zip_s: 0.0, share: 0.0 }, |sum, (weight, cost)| Cost {
-        zip_s: sum.zip_s + weight * cost.zip_s,
-        share: sum.share + weight * cost.share,
-    })
+/// A rung beside [`BASE`] on the same blocks. Sums, not ratios: nearly empty blocks say little.
+#[derive(Clone, Copy, Default)]
+struct Pairs {
+    count: f64,
+    own: Cost,
+    base: Cost,
 }
 
-/// Seconds that the encoders and the store take for a raw byte.
-fn stages(cost: Cost, rates: &Rates) -> (f64, f64) {
-    let collect = if rates.collecting { rates.collect_s } else { 0.0 };
-    let threads = cost.zip_s * rates.slowdown / rates.threads as f64;
-    let cores = (collect + cost.zip_s) * rates.slowdown / rates.cores as f64;
-    (collect.max(threads).max(cores), rates.felt_share(cost.share) * rates.store_s)
-}
-
-fn score(cost: Cost, rates: &Rates) -> f64 {
-    if rates.in_turn {
-        return rates.collect_s + cost.zip_s * rates.slowdown + cost.share * rates.store_s;
-    }
-    let (encoders, store) = stages(cost, rates);
-    let idle = cost.zip_s / rates.threads as f64 + cost.share * rates.store_s;
-    encoders.max(store) + IDLE_WEIGHT * idle
-}
-
-/// Seconds for a raw byte of which a device, in so many seconds, leaves a share.
-pub(crate) fn score_elsewhere(zip_s: f64, share: f64, rates: &Rates) -> f64 {
-    let free = Cost { zip_s: 0.0, share };
-    if rates.in_turn {
-        return rates.collect_s + zip_s + share * rates.store_s;
-    }
-    let (collect, store) = stages(free, rates);
-    collect.max(zip_s).max(store) + IDLE_WEIGHT * share * rates.store_s
-}
-
-/// The best plan for the classes that come; `others` says what to do with any other.
-pub(crate) fn plan(classes: &[Class], others: &[u8], rates: &Rates) -> Plan {
-    let steps = steps(classes, others, rates);
-    let costs: Vec<Cost> = steps.iter().map(|options| sum(classes, options)).collect();
-    let at = |level: usize| {
-        let backlog_bytes = Some(level_bytes(level));
-        best(&costs, &Rates { backlog_bytes, ..*rates }).1
-    };
-    let (score, now) = best(&costs, rates);
-    let levels = match rates.backlog_bytes {
-        Some(_) => (0..LEVELS).map(at).collect(),
-        None => vec![now],
-    };
-    let part = f64::from(now.share) / f64::from(TURNS);
-    let (encoders, store) = stages(costs[now.light].mixed(costs[now.heavy], part), rates);
-    let leisure = if encoders > 0.0 { store / encoders } else { 1.0 };
-    Plan { steps, levels, score, leisure }
-}
-
-/// The best mixture of two neighbouring steps, and its score.
-fn best(costs: &[Cost], rates: &Rates) -> (f64, Mixture) {
-    let mut best = (f64::INFINITY, Mixture { light: 0, heavy: 0, share: 0 });
-    let mut try_mixture = |mixture: Mixture| {
-        let part = f64::from(mixture.share) / f64::from(TURNS);
-        let cost = costs[mixture.light].mixed(costs[mixture.heavy], part);
-        let score = score(cost, rates);
-        if score < best.0 {
-            best = (score, mixture);
+impl Pairs {
+    /// What the rung takes and leaves by what [`BASE`] does.
+    fn factor(&self) -> Cost {
+        let by = |own: f64, base: f64| if base > 0.0 { own / base } else { 1.0 };
+        Cost {
+            zip_s: by(self.own.zip_s, self.base.zip_s),
+            bytes: by(self.own.bytes, self.base.bytes),
         }
-    };
-    let store_is_slower = |cost: Cost| {
-        let (encoders, store) = stages(cost, rates);
-        store > encoders
-    };
-    for heavy in 0..costs.len() {
-        try_mixture(Mixture { light: heavy, heavy, share: 0 });
-        let light = heavy.saturating_sub(1);
-        if store_is_slower(costs[light]) && !store_is_slower(costs[heavy]) {
-            let slower = |share: &u32| {
-                let part = f64::from(*share) / f64::from(TURNS);
-                store_is_slower(costs[light].mixed(costs[heavy], part))
-            };
-            // The more are heavy, the more the encoders have to do, and the less the store.
-            let balanced = (1..TURNS).take_while(slower).count() as u32;
-            for share in [balanced, balanced + 1] {
-                try_mixture(Mixture { light, heavy, share });
+    }
+}
+
+/// Blocks that behave alike.
+#[derive(Clone, Copy, Default)]
+struct Class {
+    raw_bytes: f64,
+    /// As if all had got [`BASE`].
+    base: Cost,
+    pairs: [Pairs; RUNGS],
+}
+
+impl Class {
+    /// What all blocks would cost with a rung, if that is known.
+    fn cost(&self, rung: usize) -> Option<Cost> {
+        match rung {
+            BASE => Some(self.base),
+            0 => Some(Cost { zip_s: 0.0, bytes: self.raw_bytes }),
+            _ if self.pairs[rung].count < PAIRS_MIN => None,
+            _ => {
+                let Cost { zip_s, bytes } = self.pairs[rung].factor();
+                let bytes = (self.base.bytes * bytes).min(self.raw_bytes);
+                Some(Cost { zip_s: self.base.zip_s * zip_s, bytes })
             }
         }
     }
-    best
-}
 
-/// What the classes take, from the lowest price to the highest.
-fn steps(classes: &[Class], others: &[u8], rates: &Rates) -> Vec<Vec<u8>> {
-    let mut steps: Vec<Vec<u8>> = Vec::new();
-    let mut now = others.to_vec();
-    let mut price = PRICES.0;
-    while price < PRICES.1 {
-        for class in classes {
-            now[class.at] = cheapest(class, rates, price);
-        }
-        if steps.last() != Some(&now) {
-            steps.push(now.clone());
-        }
-        price *= PRICES.2;
+    /// The cheapest rung that leaves at most `bytes_max` times what [`BASE`] leaves.
+    fn cheapest(&self, bytes_max: f64, price: impl Fn(Cost) -> f64) -> usize {
+        let price_of = |rung: usize| {
+            let cost = self.cost(rung).filter(|cost| cost.bytes <= bytes_max * self.base.bytes);
+            cost.map_or(f64::INFINITY, &price)
+        };
+        (0..RUNGS).min_by(|a, b| price_of(*a).total_cmp(&price_of(*b))).unwrap_or(BASE)
     }
-    steps
 }
 
-/// What a class takes if a second of the store is worth `price` seconds of a thread.
-fn cheapest(class: &Class, rates: &Rates, price: f64) -> u8 {
-    let threads = if rates.in_turn { 1.0 } else { rates.threads as f64 };
-    let (zip, store) = (rates.slowdown / threads, price * rates.store_s);
-    let costs = class.options.iter().map(|cost| zip * cost.zip_s + store * cost.share);
-    costs.enumerate().min_by(|a, b| a.1.total_cmp(&b.1)).map_or(0, |(at, _)| at as u8)
+/// What to do with a block: its rung, or a rung to compare with [`BASE`] on it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Choice {
+    Take(usize),
+    Compare(usize),
+}
+
+/// What all encoders of a write path have learned, and the plan made of it.
+pub(super) struct Learned {
+    classes: [Class; CLASSES],
+    rungs: [usize; CLASSES],
+    /// Seconds for a raw byte, by the plan.
+    pub(super) byte_s: f64,
+    /// How long encoders wait for the store, by the time that they work.
+    idle: f64,
+    /// Raw bytes since the last plan.
+    unplanned_bytes: f64,
+    /// Time of encoders by the clock and by the processor: other programs use the cores too.
+    wall_s: f64,
+    busy_s: f64,
+    trial_s: f64,
+}
+
+impl Learned {
+    pub(super) fn new() -> Self {
+        Self {
+            classes: [Class::default(); CLASSES],
+            rungs: [BASE; CLASSES],
+            byte_s: f64::INFINITY,
+            idle: 0.0,
+            unplanned_bytes: 0.0,
+            wall_s: 0.0,
+            busy_s: 0.0,
+            trial_s: 0.0,
+        }
+    }
+
+    /// What to do with the next block of a class.
+    pub(super) fn choose(&self, class: usize) -> Choice {
+        let part = TRIAL_PART.max(TRIAL_IDLE * self.idle.min(1.0));
+        // As if all had got the same rung: where blocks stay as they are, comparing must go on.
+        let all_s: f64 = self.classes.iter().map(|class| class.base.zip_s).sum();
+        if self.trial_s > part * all_s {
+            return Choice::Take(self.rungs[class]);
+        }
+        let harder = if self.idle > 0.0 { BASE + 1..RUNGS } else { 0..0 };
+        let times = |rung: &usize| self.classes[class].pairs[*rung].count;
+        let least = harder.chain([LZ4]).min_by(|a, b| times(a).total_cmp(&times(b)));
+        Choice::Compare(least.unwrap_or(LZ4))
+    }
+
+    /// Takes in what [`BASE`] and another rung made of the same block.
+    pub(super) fn compare(&mut self, class: usize, rung: usize, own: Cost, base: Cost) {
+        let pairs = &mut self.classes[class].pairs[rung];
+        pairs.count = pairs.count * REMEMBER_PAIRS + 1.0;
+        pairs.own.add(REMEMBER_PAIRS, own);
+        pairs.base.add(REMEMBER_PAIRS, base);
+        self.trial_s += own.zip_s;
+    }
+
+    /// Takes in what a rung made of a block, and the time that passed. Plans anew when that is due.
+    pub(super) fn learn(
+        &mut self,
+        (class, rung): (usize, usize),
+        raw_bytes: usize,
+        cost: Cost,
+        wall_s: f64,
+        rates: &Rates,
+    ) {
+        let of_class = &mut self.classes[class];
+        let raw_bytes = raw_bytes as f64;
+        let factor = of_class.pairs[rung].factor();
+        let base = match rung {
+            BASE => cost,
+            // Says nothing of what the block would have taken: it is as the others of its class.
+            0 if class != NOISE => {
+                let all = of_class.raw_bytes.max(1.0);
+                let part = |sum: f64| sum * raw_bytes / all;
+                Cost { zip_s: part(of_class.base.zip_s), bytes: part(of_class.base.bytes) }
+            }
+            _ => Cost { zip_s: cost.zip_s / factor.zip_s, bytes: cost.bytes / factor.bytes },
+        };
+        of_class.raw_bytes += raw_bytes;
+        of_class.base.add(1.0, base);
+        self.wall_s += wall_s;
+        self.busy_s += cost.zip_s;
+        self.unplanned_bytes += raw_bytes;
+        if self.unplanned_bytes >= PLAN_BYTES {
+            self.plan(rates);
+        }
+    }
+
+    /// Makes a plan for all classes together: they use the same threads and the same store. With a
+    /// second of the store worth so many seconds of an encoder each takes its cheapest rung; of all
+    /// such plans the quickest is taken, if it is quicker than [`BASE`] for all.
+    fn plan(&mut self, rates: &Rates) {
+        let slowdown = if self.busy_s > 0.0 { (self.wall_s / self.busy_s).max(1.0) } else { 1.0 };
+        let zip = slowdown / rates.threads as f64;
+        let store = rates.store_s.unwrap_or(0.0);
+        let bytes_max = if rates.hurried { BYTES_MAX_HURRIED } else { BYTES_MAX };
+        let stages = |rungs: &[usize; CLASSES]| {
+            let costs =
+                self.classes.iter().zip(rungs).filter_map(|(class, rung)| class.cost(*rung));
+            costs.fold((0.0, 0.0), |(zip_s, store_s), cost| {
+                (zip_s + zip * cost.zip_s, store_s + store * cost.bytes)
+            })
+        };
+        let time_s = |rungs: &[usize; CLASSES]| {
+            let (zip_s, store_s) = stages(rungs);
+            rates.both_s(zip_s, store_s)
+        };
+        let base = [BASE; CLASSES];
+        let mut best = (base, time_s(&base));
+        let enough_s = TIME_MAX * best.1;
+        for price in PRICES {
+            let price = |cost: Cost| zip * cost.zip_s + price * store * cost.bytes;
+            let rungs = self.classes.map(|class| class.cheapest(bytes_max, price));
+            let plan_s = time_s(&rungs);
+            if plan_s < best.1 && plan_s < enough_s && rates.store_s.is_some() {
+                best = (rungs, plan_s);
+            }
+        }
+        let (zip_s, store_s) = stages(&base);
+        self.idle = if zip_s > 0.0 { (store_s / zip_s - 1.0).max(0.0) } else { 0.0 };
+        let raw_bytes: f64 = self.classes.iter().map(|class| class.raw_bytes).sum();
+        (self.rungs, self.byte_s) = (best.0, best.1 / raw_bytes.max(1.0));
+        self.forget();
+    }
+
+    fn forget(&mut self) {
+        self.unplanned_bytes = 0.0;
+        for class in &mut self.classes {
+            class.raw_bytes *= REMEMBER;
+            class.base.add(REMEMBER, Cost::default());
+        }
+        for sum in [&mut self.wall_s, &mut self.busy_s, &mut self.trial_s] {
+            *sum *= REMEMBER;
+        }
+    }
+}
+
+/// The class of a block.
+pub(super) fn class_of(sampled: &Sampled) -> usize {
+    if sampled.only_skewed {
+        return SKEWED;
+    }
+    let filter = FilterKind::ALL.iter().position(|kind| *kind == sampled.filter);
+    let share = (sampled.share * SHARES as f32) as usize;
+    filter.expect("ALL has every kind") * SHARES + share.min(SHARES - 1)
 }
 
 #[cfg(test)]

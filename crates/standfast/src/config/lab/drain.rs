@@ -6,7 +6,7 @@ use crate::config::text::{assign, number};
 pub(super) const DRAIN_CODEC: LabKey = LabKey {
     name: "drain_codec",
     values: "as codec",
-    help: "How blocks are compressed on their way to global storage: auto (per block, what arrives soonest), none, lz4, zstd:LEVEL, deflate:LEVEL; by codec",
+    help: "How blocks are compressed on their way to global storage: auto (per block, by data and speed), none, lz4, zstd:LEVEL, deflate:LEVEL; by codec",
     default: "zstd:1",
     set: |config, text| assign(&mut config.drain_codec, text),
     show: |config| config.drain_codec.to_string(),

@@ -81,7 +81,7 @@ pub const KEYS: &[SettingKey] = &[
         name: "codec",
         values: "auto, fast, small, none, NAME[:LEVEL]",
         default: "fast",
-        help: "Compression: fast (lz4), small (zstd:9), auto (per block, what is quickest now), or lz4, zstd[:-7..22], deflate[:1-12].",
+        help: "Compression: fast (lz4), small (zstd:9), auto (per block, by data and store), or lz4, zstd[:-7..22], deflate[:1-12].",
         set: |settings, text| assign(&mut settings.writing.codec, text),
         show: |settings| settings.writing.codec.to_string(),
     },
