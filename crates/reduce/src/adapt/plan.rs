@@ -48,8 +48,9 @@ const PAIRS_MIN: f64 = 2.5;
 const REMEMBER_PAIRS: f64 = 0.9;
 /// Comparing may take this part of the encoders' time: so little is not felt.
 const TRIAL_PART: f64 = 0.02;
-/// And this part of the time that they wait for the store, but no more than of their own.
-const TRIAL_IDLE: f64 = 0.25;
+/// While a rung is not known: this part of the time that they wait for the store instead, but no
+/// more than of their own.
+const TRIAL_IDLE: f64 = 0.1;
 
 /// What the encoders work beside.
 #[derive(Clone, Copy, Debug)]
@@ -134,6 +135,9 @@ impl Class {
             let cost = self.cost(rung).filter(|cost| cost.bytes <= bytes_max * self.base.bytes);
             cost.map_or(f64::INFINITY, &price)
         };
+        if self.raw_bytes == 0.0 {
+            return BASE;
+        }
         (0..RUNGS).min_by(|a, b| price_of(*a).total_cmp(&price_of(*b))).unwrap_or(BASE)
     }
 }
@@ -177,16 +181,19 @@ impl Learned {
 
     /// What to do with the next block of a class.
     pub(super) fn choose(&self, class: usize) -> Choice {
-        let part = TRIAL_PART.max(TRIAL_IDLE * self.idle.min(1.0));
+        let harder = if self.idle > 0.0 { BASE + 1..RUNGS } else { 0..0 };
+        let times = |rung: usize| self.classes[class].pairs[rung].count;
+        let least = harder.fold(LZ4, |a, b| if times(b) < times(a) { b } else { a });
+        let part = match times(least) < PAIRS_MIN {
+            true => TRIAL_PART.max(TRIAL_IDLE * self.idle.min(1.0)),
+            false => TRIAL_PART,
+        };
         // As if all had got the same rung: where blocks stay as they are, comparing must go on.
         let all_s: f64 = self.classes.iter().map(|class| class.base.zip_s).sum();
-        if self.trial_s > part * all_s {
-            return Choice::Take(self.rungs[class]);
+        match self.trial_s > part * all_s {
+            true => Choice::Take(self.rungs[class]),
+            false => Choice::Compare(least),
         }
-        let harder = if self.idle > 0.0 { BASE + 1..RUNGS } else { 0..0 };
-        let times = |rung: &usize| self.classes[class].pairs[*rung].count;
-        let least = harder.chain([LZ4]).min_by(|a, b| times(a).total_cmp(&times(b)));
-        Choice::Compare(least.unwrap_or(LZ4))
     }
 
     /// Takes in what [`BASE`] and another rung made of the same block.

@@ -95,6 +95,7 @@ fn decisions_follow_the_store_and_come_back() {
     let (fast, slow) = (rates(1e5), rates(5.0));
     let first = simulated.run(64, &fast);
     assert_eq!(first, [LZ4, BASE, 0]);
+    assert_eq!(simulated.learned.rungs[SKEWED], BASE, "no such block has come");
     assert!(simulated.run(256, &slow)[1] > BASE);
     assert_eq!(simulated.run(64, &fast), first);
 }
