@@ -36,8 +36,6 @@ const DELTA_PERCENT_MAX: usize = 98;
 pub(crate) struct Sampled {
     /// The filter that suits it.
     pub(crate) filter: FilterKind,
-    /// What may be left of it.
-    pub(crate) share: f32,
     /// Whether only codecs by frequency find anything.
     pub(crate) only_skewed: bool,
 }
@@ -94,8 +92,7 @@ impl Probe {
             };
             best = (only_skewed.then_some(filter), bytes);
         }
-        let share = best.1 as f32 / len.max(1) as f32;
-        best.0.map(|filter| Sampled { filter, share, only_skewed })
+        best.0.map(|filter| Sampled { filter, only_skewed })
     }
 
     /// Makes a filter the best if it leaves fewer bytes than `below`.

@@ -4,8 +4,8 @@
 //! encoders --what blocks took and left--> plan --> a rung of the ladder for each class of blocks
 //! the write path --speed of the store--> --^
 //! ```
-//! A block's class is what a small sample says about it: the filter that suits it and how much it
-//! may shrink. Blocks in which the sample finds nothing are stored as they are.
+//! A block's class is what a small sample says about it: the filter that suits it. Blocks in which the
+//! sample finds nothing are stored as they are.
 //!
 //! Why bytes before time: the program has gone on, so nobody waits for a checkpoint to be durable.
 //! What is stored fills the disk, goes to other nodes and to global storage, and is read again. So a

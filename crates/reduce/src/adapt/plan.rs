@@ -22,10 +22,8 @@ pub(super) const RUNGS: usize = LADDER.len();
 pub(super) const BASE: usize = 2;
 const LZ4: usize = 1;
 
-/// A sample's share is told apart by quarters.
-const SHARES: usize = 4;
-/// Blocks whose bytes are only skewed: LZ4 finds nothing in them.
-const SKEWED: usize = FilterKind::ALL.len() * SHARES;
+/// Blocks whose bytes are only skewed: LZ4 finds nothing in them. Before it: a class for each filter.
+const SKEWED: usize = FilterKind::ALL.len();
 /// Blocks in which the sample found nothing. They are stored as they are.
 pub(super) const NOISE: usize = SKEWED + 1;
 const CLASSES: usize = NOISE + 1;
@@ -36,8 +34,8 @@ const BYTES_MAX: f64 = 1.02;
 const BYTES_MAX_HURRIED: f64 = 1.5;
 /// A plan must take less than this of the time that [`BASE`] takes: less is noise.
 const TIME_MAX: f64 = 0.97;
-/// Prices of a second of the store in seconds of an encoder: wide enough that either decides alone.
-const PRICES: [f64; 9] = [1. / 16., 1. / 8., 1. / 4., 1. / 2., 1., 2., 4., 8., 16.];
+/// Prices of a second of the store in seconds of all encoders. No more, for those are the program's.
+const PRICES: [f64; 7] = [1. / 16., 1. / 8., 1. / 4., 1. / 2., 1., 2., 4.];
 /// A plan is made after so many raw bytes: often within a checkpoint, seldom beside compressing.
 const PLAN_BYTES: f64 = (1 << 20) as f64;
 /// So much of each sum stays at each plan: some 16 MiB are remembered.
@@ -182,17 +180,21 @@ impl Learned {
     /// What to do with the next block of a class.
     pub(super) fn choose(&self, class: usize) -> Choice {
         let harder = if self.idle > 0.0 { BASE + 1..RUNGS } else { 0..0 };
-        let times = |rung: usize| self.classes[class].pairs[rung].count;
-        let least = harder.fold(LZ4, |a, b| if times(b) < times(a) { b } else { a });
-        let part = match times(least) < PAIRS_MIN {
-            true => TRIAL_PART.max(TRIAL_IDLE * self.idle.min(1.0)),
-            false => TRIAL_PART,
+        let times = |rung: &usize| self.classes[class].pairs[*rung].count;
+        let (mut open, all) = (harder.clone().chain([LZ4]), harder.chain([LZ4]));
+        // One after the other, the cheapest of the harder ones first; then the least often compared.
+        let (rung, part) = match open.find(|rung| times(rung) < PAIRS_MIN) {
+            Some(rung) => (rung, TRIAL_PART.max(TRIAL_IDLE * self.idle.min(1.0))),
+            None => {
+                let least = all.min_by(|a, b| times(a).total_cmp(&times(b)));
+                (least.unwrap_or(LZ4), TRIAL_PART)
+            }
         };
         // As if all had got the same rung: where blocks stay as they are, comparing must go on.
         let all_s: f64 = self.classes.iter().map(|class| class.base.zip_s).sum();
         match self.trial_s > part * all_s {
             true => Choice::Take(self.rungs[class]),
-            false => Choice::Compare(least),
+            false => Choice::Compare(rung),
         }
     }
 
@@ -292,8 +294,7 @@ pub(super) fn class_of(sampled: &Sampled) -> usize {
         return SKEWED;
     }
     let filter = FilterKind::ALL.iter().position(|kind| *kind == sampled.filter);
-    let share = (sampled.share * SHARES as f32) as usize;
-    filter.expect("ALL has every kind") * SHARES + share.min(SHARES - 1)
+    filter.expect("ALL has every kind")
 }
 
 #[cfg(test)]

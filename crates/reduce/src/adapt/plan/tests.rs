@@ -30,7 +30,7 @@ struct Simulated<'a> {
 
 impl<'a> Simulated<'a> {
     fn new(tables: &[&'a Table]) -> Self {
-        let classes = tables.iter().enumerate().map(|(at, table)| (at * SHARES, *table)).collect();
+        let classes = tables.iter().enumerate().map(|(at, table)| (at, *table)).collect();
         Self { learned: Learned::new(), classes, slowdown: 1.0 }
     }
 
