@@ -139,9 +139,7 @@ impl BlockEncoder {
             Way::Fixed(codec) => {
                 let filter = match filter {
                     FilterChoice::Fixed(filter) => Some(*filter),
-                    FilterChoice::Auto => {
-                        probe.choose(raw, elem_hint).map(|sampled| sampled.filter)
-                    }
+                    FilterChoice::Auto => probe.choose(raw, elem_hint),
                 };
                 filter.and_then(|filter| compress(codec.as_mut(), filter, raw, planes, packed))
             }
@@ -181,10 +179,12 @@ fn choose(
     planes: &mut [u8],
     packed: &mut [u8],
 ) -> Packed {
-    let sampled = probe.choose(raw, elem_hint);
-    let filter = sampled.as_ref().map_or(FilterKind::None, |sampled| sampled.filter);
+    let Some(filter) = probe.choose(raw, elem_hint) else {
+        choosing.noise(raw.len());
+        return None;
+    };
     let with = |codec: &mut dyn Codec| compress(codec, filter, raw, planes, packed);
-    choosing.compress(sampled.as_ref(), raw.len(), with, |(.., len)| *len)
+    choosing.compress(raw.len(), with, |(.., len)| *len)
 }
 
 fn compress(

@@ -27,24 +27,21 @@ const PLACES: [Place; 3] = [Place::Numbers, Place::Bytes, Place::Here];
 /// Blocks of numbers of one size, or of bytes.
 #[derive(Clone, Copy)]
 struct Sort {
+    places: &'static [Place],
     place: Place,
     windows: usize,
     window_bytes: u64,
-    /// What became of blocks as numbers, and as bytes, when they were last there.
-    seen: [Seen; 2],
+    /// By place: what became of blocks when they were last there.
+    seen: [Seen; PLACES.len()],
 }
 
-/// What the device did with some blocks.
+/// Raw bytes, stored bytes, and seconds in which the device was busy with them.
 #[derive(Clone, Copy, Default)]
-struct Seen {
-    raw_bytes: f64,
-    stored_bytes: f64,
-    busy_s: f64,
-}
+struct Seen(f64, f64, f64);
 
 /// What is known about the device, and where blocks go.
 pub(super) struct Elsewhere {
-    /// By the size of numbers: unknown, 2, 4, 8 and more.
+    /// Bytes; numbers of 2, of 4, of 8 bytes or more.
     sorts: [Sort; 4],
     /// Blocks that the device has, and until when its time is counted.
     blocks: usize,
@@ -62,8 +59,14 @@ fn sort_of(elem: u8) -> usize {
 
 impl Elsewhere {
     pub(super) fn new() -> Self {
-        let sort = |place| Sort { place, windows: 0, window_bytes: 0, seen: Default::default() };
-        let sorts = [Place::Bytes, Place::Numbers, Place::Numbers, Place::Numbers].map(sort);
+        let sort = |places: &'static [Place]| Sort {
+            places,
+            place: places[0],
+            windows: 0,
+            window_bytes: 0,
+            seen: Default::default(),
+        };
+        let sorts = [&PLACES[1..], &PLACES, &PLACES, &PLACES].map(sort);
         Self { sorts, blocks: 0, counted: Instant::now() }
     }
 
@@ -76,68 +79,55 @@ impl Elsewhere {
         here_s: f64,
         there_s: impl Fn(f64, f64) -> f64,
     ) -> Place {
-        let at = sort_of(elem);
-        let sort = &mut self.sorts[at];
+        let sort = &mut self.sorts[sort_of(elem)];
         if sort.window_bytes >= WINDOW_BYTES {
             sort.windows += 1;
             sort.window_bytes = 0;
-            sort.place = sort.next_place(&PLACES[usize::from(at == 0)..], here_s, there_s);
+            sort.place = sort.next_place(here_s, there_s);
         }
         sort.window_bytes += raw_bytes as u64;
-        let place = sort.place;
-        if place != Place::Here {
+        if sort.place != Place::Here {
             if self.blocks == 0 {
                 self.counted = Instant::now();
             }
             self.blocks += 1;
         }
-        place
+        sort.place
     }
 
     /// A block came back with raw and stored length, or without having been taken.
     pub(super) fn end(&mut self, elem: u8, place: Place, done: Option<(usize, usize)>) {
         self.blocks = self.blocks.saturating_sub(1);
         let Some((raw_bytes, stored_bytes)) = done else { return };
-        let now = Instant::now();
-        let busy_s = now.saturating_duration_since(self.counted).as_secs_f64();
-        self.counted = now;
-        let seen = &mut self.sorts[sort_of(elem)].seen[usize::from(place == Place::Bytes)];
-        seen.raw_bytes += raw_bytes as f64;
-        seen.stored_bytes += stored_bytes as f64;
-        seen.busy_s += busy_s;
+        let before = std::mem::replace(&mut self.counted, Instant::now());
+        let Seen(raw, stored, busy_s) = &mut self.sorts[sort_of(elem)].seen[place as usize];
+        *raw += raw_bytes as f64;
+        *stored += stored_bytes as f64;
+        *busy_s += self.counted.saturating_duration_since(before).as_secs_f64();
     }
 }
 
 impl Sort {
     /// Every place once, then the best one, and now and then another.
-    fn next_place(
-        &mut self,
-        places: &[Place],
-        here_s: f64,
-        there_s: impl Fn(f64, f64) -> f64,
-    ) -> Place {
+    fn next_place(&mut self, here_s: f64, there_s: impl Fn(f64, f64) -> f64) -> Place {
         let trial = match self.windows {
-            first if first < places.len() => Some(first),
+            first if first < self.places.len() => Some(first),
             later if later.is_multiple_of(TRIAL_WINDOWS) => Some(later / TRIAL_WINDOWS),
             _ => None,
         };
         if let Some(trial) = trial {
-            let place = places[trial % places.len()];
-            if place != Place::Here {
-                // What comes now counts, not what was.
-                self.seen[usize::from(place == Place::Bytes)] = Seen::default();
-            }
+            let place = self.places[trial % self.places.len()];
+            // What comes now counts, not what was.
+            self.seen[place as usize] = Seen::default();
             return place;
         }
-        let takes_s = |place: &Place| match (place, self.seen) {
+        let takes_s = |place: &Place| match (place, self.seen[*place as usize]) {
             (Place::Here, _) => here_s,
-            (Place::Numbers, [seen, _]) | (Place::Bytes, [_, seen]) if seen.raw_bytes > 0.0 => {
-                there_s(seen.busy_s / seen.raw_bytes, seen.stored_bytes / seen.raw_bytes)
-            }
+            (_, Seen(raw, stored, busy_s)) if raw > 0.0 => there_s(busy_s / raw, stored / raw),
             // The device takes none of them.
             _ => f64::INFINITY,
         };
-        let best = places.iter().min_by(|a, b| takes_s(a).total_cmp(&takes_s(b)));
+        let best = self.places.iter().min_by(|a, b| takes_s(a).total_cmp(&takes_s(b)));
         *best.expect("there are two places at least")
     }
 }

@@ -1,11 +1,11 @@
-//! The codec `auto`: zstd level 1, unless another one is known to be better for such blocks now.
+//! The codec `auto`: zstd level 1, unless another one is known to be better now.
 //!
 //! ```text
-//! encoders --what blocks took and left--> plan --> a rung of the ladder for each class of blocks
+//! encoders --what blocks took and left--> plan --> a rung of the ladder of codecs
 //! the write path --speed of the store--> --^
 //! ```
-//! A block's class is what a small sample says about it: the filter that suits it. Blocks in which the
-//! sample finds nothing are stored as they are.
+//! A small sample of each block gives the filter that suits it. Blocks in which it finds nothing are
+//! stored as they are.
 //!
 //! Why bytes before time: the program has gone on, so nobody waits for a checkpoint to be durable.
 //! What is stored fills the disk, goes to other nodes and to global storage, and is read again. So a
@@ -27,10 +27,9 @@ use std::time::{Duration, Instant};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::codec::{Codec, codec};
-use crate::probe::Sampled;
 use elsewhere::Elsewhere;
 pub(crate) use elsewhere::Place;
-use plan::{BASE, Choice, Cost, LADDER, Learned, NOISE, RUNGS, Rates, class_of};
+use plan::{BASE, Choice, Cost, LADDER, Learned, RUNGS, Rates};
 
 /// What all encoders of a write path know together.
 pub struct Adaptive {
@@ -49,7 +48,7 @@ impl Adaptive {
     /// Nothing known yet, for so many encoders. `in_turn`: compressing and storing do not overlap.
     pub fn new(threads: usize, in_turn: bool) -> Self {
         let rates = Rates { store_s: None, threads: threads.max(1), in_turn, hurried: false };
-        let (learned, elsewhere) = (Learned::new(), Elsewhere::new());
+        let (learned, elsewhere) = (Learned::default(), Elsewhere::new());
         Self { state: Mutex::new(State { rates, learned, elsewhere }) }
     }
 
@@ -90,7 +89,7 @@ impl Choosing {
     pub(crate) fn place(&self, elem: u8, raw_bytes: usize) -> Place {
         let State { rates, learned, elsewhere } = &mut *self.adaptive.state();
         let there_s = |zip_s, share| rates.both_s(zip_s, share * rates.store_s.unwrap_or(0.0));
-        elsewhere.place(elem, raw_bytes, learned.byte_s, there_s)
+        elsewhere.place(elem, raw_bytes, learned.byte_s.unwrap_or(f64::INFINITY), there_s)
     }
 
     /// A block came back from the device with raw and stored length, or was not taken there.
@@ -98,20 +97,20 @@ impl Choosing {
         self.adaptive.state().elsewhere.end(elem, place, done);
     }
 
-    /// Compresses a block as is best now, by `compress`, which may be called twice and returns codec
-    /// and length. `None`: as it is.
+    /// A block is stored as it is, for the sample found nothing in it.
+    pub(crate) fn noise(&self, raw_bytes: usize) {
+        let State { rates, learned, .. } = &mut *self.adaptive.state();
+        learned.noise(raw_bytes, rates);
+    }
+
+    /// Compresses a block as is best now, by `compress`, which may be called twice. `None`: as it is.
     pub(crate) fn compress<T>(
         &mut self,
-        sampled: Option<&Sampled>,
         raw_bytes: usize,
         mut compress: impl FnMut(&mut dyn Codec) -> Option<T>,
         len: impl Fn(&T) -> usize,
     ) -> Option<T> {
-        let class = sampled.map_or(NOISE, class_of);
-        let choice = match sampled {
-            Some(_) => self.adaptive.state().learned.choose(class),
-            None => Choice::Take(0),
-        };
+        let choice = self.adaptive.state().learned.choose();
         let mut timed = |rung: usize| {
             let began = (Instant::now(), thread_time());
             let done = self.codec(rung).and_then(&mut compress);
@@ -126,9 +125,9 @@ impl Choosing {
         let (done, cost, wall_s) = timed(rung);
         let State { rates, learned, .. } = &mut *self.adaptive.state();
         if let Some((other, own)) = other {
-            learned.compare(class, other, own, cost);
+            learned.compare(other, own, cost);
         }
-        learned.learn((class, rung), raw_bytes, cost, wall_s, rates);
+        learned.learn(rung, raw_bytes, cost, wall_s, rates);
         done
     }
 

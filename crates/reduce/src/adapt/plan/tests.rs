@@ -12,7 +12,7 @@ const FIELD: Table = [(0.0, 1.0), (0.7, 0.55), (1.6, 0.5), (3.0, 0.46), (12.0, 0
 /// A quick codec leaves as little as others do.
 const EVEN: Table = [(0.0, 1.0), (0.5, 0.60), (1.8, 0.595), (3.0, 0.594), (12.0, 0.59)];
 /// Nearly nothing shrinks it.
-const STUBBORN: Table = [(0.0, 1.0), (1.0, 1.0), (2.0, 0.99), (3.0, 0.99), (12.0, 0.985)];
+const STUBBORN: Table = [(0.0, 1.0), (1.2, 1.0), (2.0, 0.99), (3.0, 0.99), (12.0, 0.985)];
 /// Nearly empty: shrinks many times over.
 const EMPTY: Table = [(0.0, 1.0), (0.3, 0.07), (0.5, 0.05), (0.8, 0.045), (5.0, 0.03)];
 
@@ -20,45 +20,43 @@ fn rates(store_mbps: f64) -> Rates {
     Rates { store_s: Some(1e-6 / store_mbps), threads: 2, in_turn: false, hurried: false }
 }
 
-/// Blocks of some classes, taking turns.
-struct Simulated<'a> {
+/// Blocks of one sort after the other.
+#[derive(Default)]
+struct Simulated {
     learned: Learned,
-    classes: Vec<(usize, &'a Table)>,
-    /// Of which clock time a second of the processor is.
-    slowdown: f64,
+    /// How many blocks of noise come with each other one.
+    noise: usize,
 }
 
-impl<'a> Simulated<'a> {
-    fn new(tables: &[&'a Table]) -> Self {
-        let classes = tables.iter().enumerate().map(|(at, table)| (at, *table)).collect();
-        Self { learned: Learned::new(), classes, slowdown: 1.0 }
-    }
-
-    /// Encodes so many MiB and says which rung each class has then.
-    fn run(&mut self, mib: usize, rates: &Rates) -> Vec<usize> {
-        let cost = |table: &Table, rung: usize| Cost {
+impl Simulated {
+    /// Encodes so many MiB on cores that others use too, and says which rung blocks get then.
+    fn run_slowed(&mut self, table: &Table, mib: usize, rates: &Rates, slowdown: f64) -> usize {
+        let cost = |rung: usize| Cost {
             zip_s: table[rung].0 * 1e-9 * BLOCK as f64,
             bytes: table[rung].1 * BLOCK as f64,
         };
-        for at in 0..(mib << 20) / BLOCK {
-            let (class, table) = self.classes[at % self.classes.len()];
-            let rung = match self.learned.choose(class) {
+        for _ in 0..(mib << 20) / BLOCK {
+            let rung = match self.learned.choose() {
                 Choice::Take(rung) => rung,
                 Choice::Compare(rung) => {
-                    self.learned.compare(class, rung, cost(table, rung), cost(table, BASE));
+                    self.learned.compare(rung, cost(rung), cost(BASE));
                     BASE
                 }
             };
-            let cost = cost(table, rung);
-            let wall_s = cost.zip_s * self.slowdown;
-            self.learned.learn((class, rung), BLOCK, cost, wall_s, rates);
+            let wall_s = cost(rung).zip_s * slowdown;
+            self.learned.learn(rung, BLOCK, cost(rung), wall_s, rates);
+            (0..self.noise).for_each(|_| self.learned.noise(BLOCK, rates));
         }
-        self.classes.iter().map(|(class, _)| self.learned.rungs[*class]).collect()
+        self.learned.rung.unwrap_or(BASE)
+    }
+
+    fn run(&mut self, table: &Table, mib: usize, rates: &Rates) -> usize {
+        self.run_slowed(table, mib, rates, 1.0)
     }
 }
 
 fn alone(table: &Table, rates: &Rates) -> usize {
-    Simulated::new(&[table]).run(64, rates)[0]
+    Simulated::default().run(table, 256, rates)
 }
 
 #[test]
@@ -91,28 +89,32 @@ fn what_does_not_shrink_does_not_hold_up_a_fast_store() {
 
 #[test]
 fn decisions_follow_the_store_and_come_back() {
-    let mut simulated = Simulated::new(&[&EVEN, &FIELD, &STUBBORN]);
-    let (fast, slow) = (rates(1e5), rates(5.0));
-    let first = simulated.run(64, &fast);
-    assert_eq!(first, [LZ4, BASE, 0]);
-    assert_eq!(simulated.learned.rungs[SKEWED], BASE, "no such block has come");
-    assert!(simulated.run(256, &slow)[1] > BASE);
-    assert_eq!(simulated.run(64, &fast), first);
+    for table in [EVEN, FIELD, STUBBORN] {
+        let mut simulated = Simulated::default();
+        let (fast, slow) = (rates(1e5), rates(5.0));
+        let first = simulated.run(&table, 256, &fast);
+        let then = simulated.run(&table, 1024, &slow);
+        assert!(then >= BASE && then == alone(&table, &slow));
+        assert_eq!(simulated.run(&table, 256, &fast), first);
+    }
 }
 
 #[test]
 fn decisions_follow_the_data_and_come_back() {
     let fast = rates(1e5);
-    let mut simulated = Simulated::new(&[&STUBBORN]);
-    assert_eq!(simulated.run(64, &fast), [0]);
-    simulated.classes[0].1 = &FIELD;
-    assert_eq!(
-        simulated.run(256, &fast),
-        [BASE],
-        "blocks that are stored as they are are looked at"
-    );
-    simulated.classes[0].1 = &STUBBORN;
-    assert_eq!(simulated.run(256, &fast), [0]);
+    let mut simulated = Simulated::default();
+    assert_eq!(simulated.run(&STUBBORN, 64, &fast), 0);
+    assert_eq!(simulated.run(&FIELD, 256, &fast), BASE, "comparing goes on");
+    assert_eq!(simulated.run(&EVEN, 512, &fast), LZ4);
+    assert_eq!(simulated.run(&STUBBORN, 512, &fast), 0);
+}
+
+#[test]
+fn noise_alone_and_what_comes_after_it() {
+    let mut simulated = Simulated::default();
+    (0..400_000).for_each(|_| simulated.learned.noise(BLOCK, &rates(2000.0)));
+    assert_eq!(simulated.learned.byte_s, Some(1e-6 / 2000.0));
+    assert_eq!(simulated.run(&FIELD, 64, &rates(2000.0)), BASE);
 }
 
 #[test]
@@ -125,26 +127,24 @@ fn before_the_store_is_known_blocks_get_the_base() {
 
 #[test]
 fn the_time_that_noise_takes_to_be_stored_is_used_for_the_rest() {
-    let base = |noise: bool| {
-        let table = [(0.0, 1.0), (0.7, 0.55), (1.6, 0.5), (4.0, 0.35), (12.0, 0.34)];
-        let mut simulated = Simulated::new(&[&table]);
-        if noise {
-            simulated.classes.push((NOISE, &[(0.0, 1.0); RUNGS]));
-        }
-        simulated.run(128, &rates(400.0))[0]
-    };
-    assert_eq!(base(false), BASE);
-    assert!(base(true) > BASE);
+    let table = [(0.0, 1.0), (0.7, 0.55), (1.6, 0.5), (4.0, 0.35), (12.0, 0.34)];
+    let with = |noise| Simulated { noise, ..Default::default() }.run(&table, 128, &rates(400.0));
+    assert_eq!(with(0), BASE);
+    assert!(with(1) > BASE);
 }
 
 #[test]
 fn cores_that_others_use_make_the_encoders_the_bottleneck() {
-    let used = |slowdown| {
-        let mut simulated = Simulated { slowdown, ..Simulated::new(&[&FIELD]) };
-        simulated.run(128, &rates(40.0))[0]
-    };
+    let used = |slowdown| Simulated::default().run_slowed(&FIELD, 256, &rates(40.0), slowdown);
     assert!(used(1.0) > BASE);
     assert_eq!(used(16.0), BASE);
+}
+
+#[test]
+fn little_is_not_gained_with_much_of_the_processor() {
+    let table = [(0.0, 1.0), (0.7, 0.55), (1.6, 0.5), (1.7, 0.5), (12.0, 0.48)];
+    assert_eq!(alone(&table, &rates(50.0)), BASE);
+    assert_eq!(alone(&table, &rates(1.0)), RUNGS - 1);
 }
 
 #[test]
@@ -157,9 +157,8 @@ fn in_turn_every_second_counts() {
 #[test]
 fn comparing_takes_little_of_the_time() {
     for (rates, part) in [(rates(2000.0), TRIAL_PART), (rates(1.0), TRIAL_IDLE)] {
-        let mut simulated = Simulated::new(&[&FIELD]);
-        simulated.run(256, &rates);
-        let all_s = simulated.learned.classes[0].base.zip_s;
-        assert!(simulated.learned.trial_s < 1.5 * part * all_s);
+        let mut simulated = Simulated::default();
+        simulated.run(&FIELD, 256, &rates);
+        assert!(simulated.learned.trial_s < 1.5 * part * simulated.learned.base.zip_s);
     }
 }
