@@ -11,7 +11,7 @@ const TELL_BYTES: u64 = 1 << 20;
 /// How blocks are encoded on their way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Encoding {
-    /// Codec and level, or the one that brings checkpoints over soonest; a block stays as it is
+    /// Codec and level, or the one that suits each block and the target's speed; a block stays as it is
     /// where that is smaller.
     pub codec: CodecChoice,
     /// Threads that read, verify and compress beside the one that sends; 0: the caller's does all of
@@ -29,8 +29,7 @@ pub(crate) struct Codecs {
 
 impl Codecs {
     pub(crate) fn new(encoding: Encoding) -> Self {
-        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let adaptive = || Arc::new(Adaptive::new(encoding.threads, cores, encoding.threads == 0));
+        let adaptive = || Arc::new(Adaptive::new(encoding.threads, encoding.threads == 0));
         let adaptive = (encoding.codec == CodecChoice::Auto).then(adaptive);
         Self { encoding, adaptive, untold: Mutex::default() }
     }
@@ -58,7 +57,7 @@ impl Codecs {
         untold.1 += time;
         if untold.0 >= TELL_BYTES {
             let (bytes, time) = std::mem::take(&mut *untold);
-            adaptive.storing(Some(time.as_secs_f64() / bytes as f64), None);
+            adaptive.storing(time.as_secs_f64() / bytes as f64);
         }
     }
 }

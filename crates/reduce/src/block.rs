@@ -7,8 +7,8 @@
 //! Why the raw escape: half of what simulations hold does not compress. Such a block is handed
 //! out as it came, without a copy, and costs no decoding when it returns.
 //!
-//! With the codec `auto` the encoder asks what is quickest for such a block now, and tells what
-//! became of it ([`Adaptive`]).
+//! With the codec `auto` the encoder asks what is best for such a block now, and tells what became of
+//! it ([`Adaptive`]).
 //!
 //! Invariants:
 //! - A stored block is never longer than the raw one.
@@ -79,7 +79,7 @@ impl BlockEncoder {
 
     /// An encoder for blocks of up to `block_bytes_max` bytes.
     pub fn new(spec: CodecSpec, filter: FilterChoice, block_bytes_max: usize) -> Self {
-        let probe = Probe::new(Some(spec.kind), filter);
+        let probe = Probe::new(spec.kind, filter);
         let room = if spec.kind == CodecKind::None { 0 } else { block_bytes_max };
         Self::with(Way::Fixed(codec(spec)), filter, probe, block_bytes_max, room)
     }
@@ -87,7 +87,8 @@ impl BlockEncoder {
     /// An encoder that shares its choices with others.
     pub fn adaptive(adaptive: Arc<Adaptive>, filter: FilterChoice, block_bytes_max: usize) -> Self {
         let way = Way::Auto(Box::new(Choosing::new(adaptive)));
-        Self::with(way, filter, Probe::new(None, filter), block_bytes_max, block_bytes_max)
+        let probe = Probe::new(CodecKind::Zstd, filter);
+        Self::with(way, filter, probe, block_bytes_max, block_bytes_max)
     }
 
     fn with(
@@ -138,9 +139,7 @@ impl BlockEncoder {
             Way::Fixed(codec) => {
                 let filter = match filter {
                     FilterChoice::Fixed(filter) => Some(*filter),
-                    FilterChoice::Auto => {
-                        probe.choose(raw, elem_hint).map(|sampled| sampled.filter)
-                    }
+                    FilterChoice::Auto => probe.choose(raw, elem_hint),
                 };
                 filter.and_then(|filter| compress(codec.as_mut(), filter, raw, planes, packed))
             }
@@ -180,19 +179,12 @@ fn choose(
     planes: &mut [u8],
     packed: &mut [u8],
 ) -> Packed {
-    if choosing.passes(raw.len()) {
-        return None;
-    }
-    choosing.begin(raw.len());
-    probe.set_slow(choosing.is_slow());
-    let Some(sampled) = probe.choose(raw, elem_hint) else {
+    let Some(filter) = probe.choose(raw, elem_hint) else {
         choosing.noise(raw.len());
         return None;
     };
-    let choice = choosing.choose(&sampled);
-    let mut with = |codec: &mut dyn Codec| compress(codec, sampled.filter, raw, planes, packed);
-    choosing.compare(choice, |codec| with(codec).map_or(raw.len(), |(.., len)| len));
-    choosing.compress(choice, &sampled, raw.len(), with, |(.., len)| *len)
+    let with = |codec: &mut dyn Codec| compress(codec, filter, raw, planes, packed);
+    choosing.compress(raw.len(), with, |(.., len)| *len)
 }
 
 fn compress(

@@ -46,7 +46,7 @@ mod source;
 mod walk;
 mod zero;
 
-pub use adapt::{Adaptive, Rates};
+pub use adapt::Adaptive;
 pub use block::{BlockDecoder, BlockEncoder, Encoded};
 pub use catalog::{Catalog, Found, PageRef};
 pub use codec::{Codec, CodecChoice, CodecSpec, codec};

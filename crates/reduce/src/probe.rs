@@ -1,7 +1,6 @@
 //! The probe: which filter suits a block, and whether compressing it pays at all.
 //!
-//! Data: a raw block and the size of its numbers, if known -> a filter and how much may be saved,
-//! or "store it raw".
+//! Data: a raw block and the size of its numbers, if known -> a filter, or "store it raw".
 //!
 //! Why LZ4 on a sample: it is the cheapest codec and orders the filters as the others do; a few
 //! KiB from several places of the block cost a small part of compressing it whole. What LZ4
@@ -31,17 +30,6 @@ const ENTROPY_BYTES_MIN: usize = 2048;
 /// Of what planes leave, planes of differences must leave less than this.
 const DELTA_PERCENT_MAX: usize = 98;
 
-/// What the sample says of a block in which there is something to gain.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Sampled {
-    /// The filter that suits it.
-    pub(crate) filter: FilterKind,
-    /// What may be left of it.
-    pub(crate) share: f32,
-    /// Whether only codecs by frequency find anything.
-    pub(crate) only_skewed: bool,
-}
-
 /// Keeps the probe's table and buffers between blocks.
 pub(crate) struct Probe {
     filters: FilterChoice,
@@ -56,12 +44,12 @@ pub(crate) struct Probe {
 }
 
 impl Probe {
-    /// A probe for blocks that `codec` will compress; without one, any codec may.
-    pub(crate) fn new(codec: Option<CodecKind>, filters: FilterChoice) -> Self {
-        let slow = matches!(codec, Some(CodecKind::Zstd | CodecKind::Deflate));
+    /// A probe for blocks that `codec` will compress.
+    pub(crate) fn new(codec: CodecKind, filters: FilterChoice) -> Self {
+        let slow = matches!(codec, CodecKind::Zstd | CodecKind::Deflate);
         Probe {
             filters,
-            by_frequency: slow || codec.is_none(),
+            by_frequency: slow,
             piece_bytes: piece_bytes(slow),
             table: CompressTable::small(),
             sample: [0; SAMPLE_BYTES_MAX],
@@ -71,13 +59,8 @@ impl Probe {
         }
     }
 
-    /// The blocks to come are for slow codecs, or for quick ones.
-    pub(crate) fn set_slow(&mut self, slow: bool) {
-        self.piece_bytes = piece_bytes(slow);
-    }
-
     /// The filter that suits this block; `None` if the sample says that nothing will be saved.
-    pub(crate) fn choose(&mut self, raw: &[u8], elem_hint: u8) -> Option<Sampled> {
+    pub(crate) fn choose(&mut self, raw: &[u8], elem_hint: u8) -> Option<FilterKind> {
         let len = take_sample(raw, self.piece_bytes, &mut self.sample);
         let enough = len - (len * SAVING_MIN_PERCENT).div_ceil(100);
         let mut best = (None, enough);
@@ -89,18 +72,14 @@ impl Probe {
         {
             self.try_filter(delta, len, best.1 * DELTA_PERCENT_MAX / 100, &mut best);
         }
-        let mut only_skewed = false;
         if best.0.is_none() && self.by_frequency && len >= ENTROPY_BYTES_MIN {
-            let bytes = entropy_bytes(&self.sample[..len]);
-            only_skewed = bytes < enough;
             let filter = match self.filters {
                 FilterChoice::Auto => FilterKind::None,
                 FilterChoice::Fixed(filter) => filter,
             };
-            best = (only_skewed.then_some(filter), bytes);
+            return (entropy_bytes(&self.sample[..len]) < enough).then_some(filter);
         }
-        let share = best.1 as f32 / len.max(1) as f32;
-        best.0.map(|filter| Sampled { filter, share, only_skewed })
+        best.0
     }
 
     /// Makes a filter the best if it leaves fewer bytes than `below`.

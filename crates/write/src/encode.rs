@@ -15,7 +15,7 @@ use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use standfast_format::{Block, CodecKind};
-use standfast_reduce::{Adaptive, BlockEncoder, CodecSpec, Offload, PageHasher};
+use standfast_reduce::{BlockEncoder, CodecSpec, Offload, PageHasher};
 use standfast_store::{HELD_BYTES_MAX, Store};
 use standfast_sys::keep_signals_away;
 
@@ -30,8 +30,6 @@ use crate::speed::StoreSpeed;
 pub struct SegmentCore {
     store: Arc<dyn Store>,
     settings: PackSettings,
-    /// What the encoders know together, where they choose the codec.
-    adaptive: Option<Arc<Adaptive>>,
     /// Encodes in the caller's thread, where there are no others.
     in_turn: Option<Arc<Mutex<Encoder>>>,
     /// Open until dropped.
@@ -60,7 +58,9 @@ impl SegmentCore {
         let callers = offload.as_ref().map_or(0, |offload| offload.callers());
         let settings = PackSettings { threads: settings.threads.max(callers), ..settings };
         let adaptive = settings.adaptive();
-        let speed = adaptive.as_ref().map(|adaptive| Arc::new(StoreSpeed::new(adaptive.clone())));
+        let speed = adaptive
+            .as_ref()
+            .map(|adaptive| Arc::new(StoreSpeed::new(adaptive.clone(), settings.pool_bytes)));
         let encoder = || {
             let blocks = settings.encoder(adaptive.as_ref()).offloaded(offload.clone());
             let hasher = hasher.clone();
@@ -82,7 +82,7 @@ impl SegmentCore {
         let in_turn = encoders.is_empty().then(|| Arc::new(Mutex::new(encoder())));
         let checks = hasher.is_some();
         let work = Some(work);
-        Arc::new(Self { store, adaptive, in_turn, work, encoders, settings, checks })
+        Arc::new(Self { store, in_turn, work, encoders, settings, checks })
     }
 
     /// Whether encoder threads run: only then can blocks be pushed.
@@ -105,10 +105,6 @@ impl SegmentCore {
 
     pub(crate) fn store(&self) -> &Arc<dyn Store> {
         &self.store
-    }
-
-    pub(crate) fn adaptive(&self) -> Option<&Arc<Adaptive>> {
-        self.adaptive.as_ref()
     }
 
     /// The encoder for the caller's thread, where there are no encoder threads.
@@ -156,7 +152,7 @@ pub(crate) struct Encoder {
     /// Whether the store may keep a unit until it is written: only a pool that is larger than what a
     /// store holds back may lend.
     may_lend: bool,
-    /// Follows the store's speed, where that decides the codec.
+    /// Follows the speed of the store, where that decides the codec.
     speed: Option<Arc<StoreSpeed>>,
     unobserved_bytes: usize,
     /// Compares pages with their hashes, where those come from other processes.

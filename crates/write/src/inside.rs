@@ -19,7 +19,6 @@ use standfast_reduce::Encoded;
 
 use crate::encode::Encoder;
 use crate::error::Result;
-use crate::pipeline::Collecting;
 use crate::pool::Pool;
 use crate::segment::OpenSegment;
 use crate::segments::Segments;
@@ -49,7 +48,6 @@ pub enum Writing {
 pub(crate) struct Behind {
     pub(crate) segments: Segments,
     pub(crate) pool: Pool,
-    pub(crate) collecting: Option<Collecting>,
     /// Full blocks that wait for company.
     pub(crate) full: Vec<Filled>,
 }
@@ -71,7 +69,6 @@ impl SegmentSink for Behind {
     }
 
     fn put(&mut self, block: Filled, _: bool) -> Result<()> {
-        collected(&mut self.collecting, &block);
         self.full.push(block);
         match self.full.len() < TOGETHER.min(self.pool.buffers() / 8) {
             true => Ok(()),
@@ -100,7 +97,6 @@ impl SegmentSink for Behind {
 pub(crate) struct InTurn {
     pub(crate) segments: Segments,
     pub(crate) pool: Pool,
-    pub(crate) collecting: Option<Collecting>,
     pub(crate) encoder: Arc<Mutex<Encoder>>,
     /// Smaller pieces are held back; `None`: every block is written and waited for.
     pub(crate) piece_bytes_min: Option<usize>,
@@ -129,7 +125,6 @@ impl SegmentSink for InTurn {
     }
 
     fn put(&mut self, block: Filled, at_once: bool) -> Result<()> {
-        collected(&mut self.collecting, &block);
         if self.piece_bytes_min.is_none() {
             self.write(block)?;
             // Nothing is collected or compressed while something is on its way to the medium.
@@ -170,12 +165,6 @@ impl SegmentSink for InTurn {
 
     fn hand_over(self: Box<Self>) -> Box<dyn Unsealed> {
         Box::new(self.segments)
-    }
-}
-
-fn collected(collecting: &mut Option<Collecting>, block: &Filled) {
-    if let Some(collecting) = collecting {
-        collecting.collected(block.head.pages);
     }
 }
 

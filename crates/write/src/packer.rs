@@ -14,7 +14,7 @@ use standfast_sys::Warming;
 use crate::batch::Batch;
 use crate::encode::{Encoder, SegmentCore};
 use crate::inside::{Behind, InTurn, Writing};
-use crate::pipeline::{Collecting, Pipeline};
+use crate::pipeline::Pipeline;
 use crate::pool::Pool;
 use crate::segment::SegmentSettings;
 use crate::sink::SegmentSink;
@@ -111,8 +111,6 @@ impl Packer {
         let (segments, pool) = (self.core.begin(of, 1), self.pool.clone());
         let settings = self.core.settings();
         let page_bytes = settings.page_bytes;
-        let collecting = self.core.adaptive().cloned();
-        let collecting = collecting.map(|adaptive| Collecting::new(adaptive, page_bytes));
         let raw = || Arc::new(Mutex::new(Encoder::raw(settings)));
         let in_turn = match (writing, self.core.in_turn()) {
             (Writing::Behind, None) => None,
@@ -121,12 +119,10 @@ impl Packer {
             (Writing::Wag { threshold_bytes }, _) => Some((raw(), Some(threshold_bytes))),
         };
         let sink: Box<dyn SegmentSink> = match in_turn {
-            None => Box::new(Behind { segments, pool, collecting, full: Vec::new() }),
+            None => Box::new(Behind { segments, pool, full: Vec::new() }),
             Some((encoder, piece_bytes_min)) => {
                 let (held, file) = (Vec::new(), None);
-                let sink =
-                    InTurn { segments, pool, collecting, encoder, piece_bytes_min, held, file };
-                Box::new(sink)
+                Box::new(InTurn { segments, pool, encoder, piece_bytes_min, held, file })
             }
         };
         Batch::new(sink, of.rank, self.hasher.clone(), page_bytes)

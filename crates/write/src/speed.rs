@@ -1,7 +1,7 @@
 //! How fast the store is: measured while segments are written, for the codec `auto`.
 //!
-//! Data: [`Progress`] of the segment that is being written -> seconds for a stored byte and the
-//! bytes still on their way -> [`Adaptive`].
+//! Data: [`Progress`] of the segment that is being written -> seconds for a stored byte, and whether
+//! the program waits for the encoders -> [`Adaptive`].
 //!
 //! Why the first blocks wait: compressing is many times faster than a slow disk. Before a first
 //! write has landed nobody knows that the disk is slow, and all memory would be full of blocks that
@@ -29,6 +29,10 @@ const UNKNOWN_BYTES_MAX: u64 = 128 << 10;
 /// Longest wait for the first write.
 const FIRST_WAIT_MAX: Duration = Duration::from_millis(100);
 
+/// The program waits where so much of the pool waits for encoders: the rest is being filled, encoded
+/// or written.
+const WAITING_PART: f64 = 7.0 / 8.0;
+
 /// How far a segment has come.
 pub(crate) struct Progress {
     pub(crate) segment: SegmentId,
@@ -45,6 +49,7 @@ pub(crate) struct Progress {
 /// Follows the store's speed.
 pub(crate) struct StoreSpeed {
     adaptive: Arc<Adaptive>,
+    pool_bytes: usize,
     window: Mutex<Window>,
 }
 
@@ -59,8 +64,8 @@ struct Window {
 }
 
 impl StoreSpeed {
-    pub(crate) fn new(adaptive: Arc<Adaptive>) -> Self {
-        Self { adaptive, window: Mutex::default() }
+    pub(crate) fn new(adaptive: Arc<Adaptive>, pool_bytes: usize) -> Self {
+        Self { adaptive, pool_bytes, window: Mutex::default() }
     }
 
     /// Takes in how far a segment has come; waits where nothing is known of the store yet.
@@ -84,7 +89,6 @@ impl StoreSpeed {
             took: progress.handing,
         };
         let pace = progress.meter.as_ref().map_or(handed, |meter| meter.pace());
-        let backlog = progress.meter.is_some().then_some(pace.under_way_bytes);
         let mut window = match self.window.try_lock() {
             Ok(window) => window,
             Err(TryLockError::Poisoned(window)) => window.into_inner(),
@@ -101,11 +105,13 @@ impl StoreSpeed {
             let before = window.seconds_per_byte.unwrap_or(now);
             window.known_bytes = (window.known_bytes + moved).min(MEMORY_BYTES);
             let pull = moved as f64 / window.known_bytes as f64;
-            window.seconds_per_byte = Some(before + pull.min(1.0) * (now - before));
+            let seconds_per_byte = before + pull.min(1.0) * (now - before);
+            window.seconds_per_byte = Some(seconds_per_byte);
             window.began = pace;
+            self.adaptive.storing(seconds_per_byte);
         }
-        self.adaptive.storing(window.seconds_per_byte, backlog);
-        self.adaptive.waiting(progress.ahead_bytes);
+        let waiting = progress.ahead_bytes as f64 / self.pool_bytes as f64;
+        self.adaptive.hurry(waiting >= WAITING_PART);
         window.seconds_per_byte.is_some()
     }
 }

@@ -31,7 +31,7 @@ pub(crate) struct DrainArgs {
     /// Send at most so much, such as 200MB/s [default: the setting `global_rate`: no limit]
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub(crate) rate: Option<u64>,
-    /// Compress on the way: auto (per block, what arrives soonest), none, lz4, zstd:LEVEL,
+    /// Compress on the way: auto (per block, by data and speed), none, lz4, zstd:LEVEL,
     /// deflate:LEVEL [default: by the setting `codec`: zstd:1]
     #[arg(long, value_name = "CODEC")]
     pub(crate) codec: Option<CodecChoice>,

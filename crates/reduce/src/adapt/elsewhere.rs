@@ -1,25 +1,15 @@
 //! Whether blocks go to a device that encodes for all threads ([`Offload`](crate::Offload)), as
-//! numbers or as bytes, or are encoded here.
+//! numbers or as bytes, or are encoded here: wherever a raw byte takes less time until it is stored.
 //!
-//! ```text
-//! a block -> the place of its window -> device, or an encoder of this process
-//! what came back, and in what time the device was busy -> the model -> the place of the next window
-//! ```
-//! The model is the one of all plans: `T_P = max(T_c, T_zip, T_s)`. `T_zip` of the device is the time
-//! in which it had something to do, both transfers included; it takes no processor from the others.
-//! So a store that is faster than the device gets blocks as they are, one that is slower gets what is
-//! smallest: between them lies the beneficial point.
-//!
-//! Why windows of many blocks: a device is fast only when it is full.
+//! A device's time is the time in which it had something to do, both transfers included; it takes no
+//! processor from the others. Why windows of many blocks: a device is fast only when it is full.
 
 use std::time::Instant;
 
-/// The place is chosen anew after so many raw bytes of one sort.
+/// The place is chosen anew after so many raw bytes of one sort: a device is full with less.
 const WINDOW_BYTES: u64 = 32 << 20;
 /// One window of so many tries a place that is not the best, for data and rates change.
-const TRIAL_WINDOWS: u32 = 32;
-/// Of what is remembered about a place, so much stays with each of its windows.
-const REMEMBER: f64 = 0.5;
+const TRIAL_WINDOWS: usize = 32;
 
 /// Where a block is encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,24 +27,21 @@ const PLACES: [Place; 3] = [Place::Numbers, Place::Bytes, Place::Here];
 /// Blocks of numbers of one size, or of bytes.
 #[derive(Clone, Copy)]
 struct Sort {
+    places: &'static [Place],
     place: Place,
-    windows: u32,
+    windows: usize,
     window_bytes: u64,
-    /// What became of blocks as numbers, and as bytes.
-    seen: [Seen; 2],
+    /// By place: what became of blocks when they were last there.
+    seen: [Seen; PLACES.len()],
 }
 
-/// What the device did with some blocks.
+/// Raw bytes, stored bytes, and seconds in which the device was busy with them.
 #[derive(Clone, Copy, Default)]
-struct Seen {
-    raw_bytes: f64,
-    stored_bytes: f64,
-    busy_s: f64,
-}
+struct Seen(f64, f64, f64);
 
 /// What is known about the device, and where blocks go.
 pub(super) struct Elsewhere {
-    /// By the size of numbers: unknown, 2, 4, 8 and more.
+    /// Bytes; numbers of 2, of 4, of 8 bytes or more.
     sorts: [Sort; 4],
     /// Blocks that the device has, and until when its time is counted.
     blocks: usize,
@@ -72,102 +59,76 @@ fn sort_of(elem: u8) -> usize {
 
 impl Elsewhere {
     pub(super) fn new() -> Self {
-        let sort = |place| Sort { place, windows: 0, window_bytes: 0, seen: Default::default() };
-        let numbers = sort(Place::Numbers);
-        let sorts = [sort(Place::Bytes), numbers, numbers, numbers];
+        let sort = |places: &'static [Place]| Sort {
+            places,
+            place: places[0],
+            windows: 0,
+            window_bytes: 0,
+            seen: Default::default(),
+        };
+        let sorts = [&PLACES[1..], &PLACES, &PLACES, &PLACES].map(sort);
         Self { sorts, blocks: 0, counted: Instant::now() }
     }
 
-    /// Where a block of so many bytes goes. `here_s`: what a raw byte takes with the plan of this
-    /// process; `there_s`: the same by what the device takes and leaves of it.
+    /// Where a block of so many bytes goes; the device has it until [`Elsewhere::end`]. `here_s`:
+    /// what a raw byte takes in this process; `there_s`: by what the device takes and leaves of it.
     pub(super) fn place(
         &mut self,
         elem: u8,
         raw_bytes: usize,
-        here_s: impl FnOnce() -> f64,
+        here_s: f64,
         there_s: impl Fn(f64, f64) -> f64,
     ) -> Place {
-        let at = sort_of(elem);
-        let sort = &mut self.sorts[at];
+        let sort = &mut self.sorts[sort_of(elem)];
         if sort.window_bytes >= WINDOW_BYTES {
             sort.windows += 1;
             sort.window_bytes = 0;
-            sort.place = sort.next_place(at == 0, here_s, there_s);
+            sort.place = sort.next_place(here_s, there_s);
         }
         sort.window_bytes += raw_bytes as u64;
-        sort.place
-    }
-
-    /// The device is given a block.
-    pub(super) fn begin(&mut self) {
-        if self.blocks == 0 {
-            self.counted = Instant::now();
+        if sort.place != Place::Here {
+            if self.blocks == 0 {
+                self.counted = Instant::now();
+            }
+            self.blocks += 1;
         }
-        self.blocks += 1;
+        sort.place
     }
 
     /// A block came back with raw and stored length, or without having been taken.
     pub(super) fn end(&mut self, elem: u8, place: Place, done: Option<(usize, usize)>) {
         self.blocks = self.blocks.saturating_sub(1);
         let Some((raw_bytes, stored_bytes)) = done else { return };
-        let now = Instant::now();
-        let busy_s = now.saturating_duration_since(self.counted).as_secs_f64();
-        self.counted = now;
-        let seen = &mut self.sorts[sort_of(elem)].seen[usize::from(place == Place::Bytes)];
-        seen.raw_bytes += raw_bytes as f64;
-        seen.stored_bytes += stored_bytes as f64;
-        seen.busy_s += busy_s;
+        let before = std::mem::replace(&mut self.counted, Instant::now());
+        let Seen(raw, stored, busy_s) = &mut self.sorts[sort_of(elem)].seen[place as usize];
+        *raw += raw_bytes as f64;
+        *stored += stored_bytes as f64;
+        *busy_s += self.counted.saturating_duration_since(before).as_secs_f64();
     }
 }
 
 impl Sort {
     /// Every place once, then the best one, and now and then another.
-    fn next_place(
-        &mut self,
-        only_bytes: bool,
-        here_s: impl FnOnce() -> f64,
-        there_s: impl Fn(f64, f64) -> f64,
-    ) -> Place {
-        let places = &PLACES[usize::from(only_bytes)..];
-        if let Some(untried) = places.get(self.windows as usize) {
-            return *untried;
-        }
-        if self.windows.is_multiple_of(TRIAL_WINDOWS) {
-            let trial = (self.windows / TRIAL_WINDOWS) as usize % places.len();
-            self.forget(places[trial]);
-            return places[trial];
-        }
-        let here_s = here_s();
-        let takes_s = |place: &Place| match place {
-            Place::Numbers => self.seen[0].takes_s(&there_s),
-            Place::Bytes => self.seen[1].takes_s(&there_s),
-            Place::Here => here_s,
+    fn next_place(&mut self, here_s: f64, there_s: impl Fn(f64, f64) -> f64) -> Place {
+        let trial = match self.windows {
+            first if first < self.places.len() => Some(first),
+            later if later.is_multiple_of(TRIAL_WINDOWS) => Some(later / TRIAL_WINDOWS),
+            _ => None,
         };
-        let best = places.iter().min_by(|a, b| takes_s(a).total_cmp(&takes_s(b)));
-        *best.expect("there are two places at least")
-    }
-
-    /// What comes now counts more than what was.
-    fn forget(&mut self, place: Place) {
-        let at = match place {
-            Place::Numbers => 0,
-            Place::Bytes => 1,
-            Place::Here => return,
-        };
-        let Seen { raw_bytes, stored_bytes, busy_s } = self.seen[at];
-        let [raw_bytes, stored_bytes, busy_s] =
-            [raw_bytes, stored_bytes, busy_s].map(|value| value * REMEMBER);
-        self.seen[at] = Seen { raw_bytes, stored_bytes, busy_s };
-    }
-}
-
-impl Seen {
-    fn takes_s(&self, there_s: impl Fn(f64, f64) -> f64) -> f64 {
-        match self.raw_bytes > 0.0 {
-            true => there_s(self.busy_s / self.raw_bytes, self.stored_bytes / self.raw_bytes),
+        if let Some(trial) = trial {
+            let place = self.places[trial % self.places.len()];
+            // What comes now counts, not what was.
+            self.seen[place as usize] = Seen::default();
+            return place;
+        }
+        let takes_s = |place: &Place| match (place, self.seen[*place as usize]) {
+            (Place::Here, _) => here_s,
+            (_, Seen(raw, stored, busy_s)) if raw > 0.0 => there_s(busy_s / raw, stored / raw),
             // The device takes none of them.
-            false => f64::INFINITY,
-        }
+            _ => f64::INFINITY,
+        };
+        let best = self.places.iter().min_by(|a, b| takes_s(a).total_cmp(&takes_s(b)));
+        *best.expect("there are two places at least")
     }
 }
 

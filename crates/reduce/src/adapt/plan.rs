@@ -1,252 +1,224 @@
-//! The decision: which codec for which class of blocks, from costs and rates. Pure.
+//! Which codec blocks get, from what blocks cost so far. Pure: no clocks, no locks.
 //!
-//! Data: what each codec costs and saves on each class of blocks ([`Class`]) and how fast the
-//! stages are ([`Rates`]) -> [`Plan`]; the plan and what is on its way to the store -> an option.
+//! Data: what became of blocks ([`Learned::learn`], [`Learned::compare`]), how fast the store is
+//! ([`Rates`]) -> [`Learned::choose`], a rung of the ladder for the next block.
 //!
-//! The model is that of pipelined compression checkpointing (PCCR): with stages side by side a
-//! checkpoint takes `T_P = max(T_c, T_zip, T_s)`, one after the other `T_z = T_c + T_zip + T_s`,
-//! and compressing is beneficial where that is less than without. Here `T_zip` is shared by several
-//! threads, collecting and compressing share the cores, and what is already on its way to the
-//! store is time that compressing may use.
-//!
-//! Classes are chosen for together, since they use the same threads and the same store: where the
-//! store is the bottleneck every class should spend processor time where it saves most bytes for
-//! it. That is a linear programme; its solutions are found by trying prices: with a store's second
-//! worth `price` seconds of a thread, each class takes its cheapest codec. Those choices are the
-//! steps of a ladder, each works harder and stores less than the one before. Between two
-//! neighbouring steps a mixture of both may be best.
-//!
-//! There is a mixture for each backlog: see [`rates`](super::rates).
+//! Sums say what blocks took and left, reckoned as if all had got the rung [`BASE`]. What another
+//! rung takes and leaves by that is known from blocks that both had: blocks differ, so figures of two
+//! rungs from different blocks would compare the blocks.
 //!
 //! Invariants:
-//! - A plan names an option that its class has.
+//! - Blocks get [`BASE`] until another rung was compared with it often enough.
+//! - Sums fade, so that old data and an old speed of the store are forgotten.
 
-use super::rates::Rates;
+/// What may be done with a block, lightest first.
+pub(super) const LADDER: [&str; 5] = ["none", "lz4", "zstd:1", "zstd:3", "zstd:9"];
+pub(super) const RUNGS: usize = LADDER.len();
+/// What blocks get unless another rung is known to pay: most of what can be saved, at a low price.
+pub(super) const BASE: usize = 2;
+const LZ4: usize = 1;
 
-/// What an option costs and saves, for each raw byte.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Cost {
-    /// Processor seconds.
-    pub(crate) zip_s: f64,
-    /// Stored bytes.
-    pub(crate) share: f64,
+/// Stored bytes by those of [`BASE`] that a quicker rung may leave: nobody waits, so bytes count.
+const BYTES_MAX: f64 = 1.02;
+/// The same while the program waits for memory that the encoders hold: then time counts as well.
+const BYTES_MAX_HURRIED: f64 = 1.5;
+/// Another rung must take less than this of the time that [`BASE`] takes: a smaller gain is noise.
+const TIME_MAX: f64 = 0.97;
+/// Seconds of the encoders that one of the store is worth: the program wants the cores too.
+const STORE_WORTH: f64 = 4.0;
+/// The rung is chosen after so many raw bytes: often within a checkpoint, seldom for a block.
+const PLAN_BYTES: f64 = (1 << 20) as f64;
+/// So much of each sum stays each time: some 16 MiB are remembered.
+const REMEMBER: f64 = 15.0 / 16.0;
+/// So much of older comparisons stays with each new one: some 30 decide, for blocks differ.
+const REMEMBER_PAIRS: f64 = 0.97;
+/// Fewer comparisons say too little.
+const PAIRS_MIN: f64 = 6.0;
+/// Comparing may take this part of the encoders' time: so little is not felt.
+const TRIAL_PART: f64 = 0.02;
+/// While a rung is unknown: this part of the time that they wait for the store, which is nobody's.
+const TRIAL_IDLE: f64 = 0.1;
+
+/// What the encoders work beside.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rates {
+    /// Seconds for a stored byte, once known.
+    pub(super) store_s: Option<f64>,
+    pub(super) threads: usize,
+    /// Whether compressing and storing take turns instead of working side by side.
+    pub(super) in_turn: bool,
+    /// Whether the program waits for the encoders.
+    pub(super) hurried: bool,
 }
 
-/// Blocks that behave alike.
-#[derive(Clone, Debug)]
-pub(crate) struct Class {
-    /// Its number.
-    pub(crate) at: usize,
-    /// Its part of all bytes.
-    pub(crate) weight: f64,
-    /// What may be done with them; the first is the cheapest.
-    pub(crate) options: Vec<Cost>,
-}
-
-/// A plan has a mixture for each level of the backlog. The first so many are a part of a mebibyte
-/// each, for the reserve of a slow store is small; then come whole ones.
-const FINE_LEVELS: usize = 8;
-const FINE_BYTES: f64 = (1 << 18) as f64;
-const LEVEL_BYTES: f64 = (1 << 20) as f64;
-const LEVELS: usize = FINE_LEVELS + 15;
-/// A mixture of two options repeats after so many blocks.
-const TURNS: u32 = 32;
-/// A stage that does not decide counts so much: where several choices are equally fast, the one
-/// that takes less of the others.
-const IDLE_WEIGHT: f64 = 0.05;
-/// Prices of a second of the store, in seconds of a thread: from, to, and step.
-const PRICES: (f64, f64, f64) = (1.0 / 256.0, 256.0, 1.4);
-
-/// The level that a backlog has reached.
-fn level(backlog_bytes: f64) -> usize {
-    let fine = (backlog_bytes / FINE_BYTES) as usize;
-    let whole = (backlog_bytes - level_bytes(FINE_LEVELS)).max(0.0) / LEVEL_BYTES;
-    fine.min(FINE_LEVELS.saturating_add(whole as usize)).min(LEVELS - 1)
-}
-
-/// Where a level begins.
-fn level_bytes(level: usize) -> f64 {
-    let whole = level.saturating_sub(FINE_LEVELS) as f64;
-    level.min(FINE_LEVELS) as f64 * FINE_BYTES + whole * LEVEL_BYTES
-}
-
-/// What is decided.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Plan {
-    /// An option for each class; each step works harder than the one before.
-    steps: Vec<Vec<u8>>,
-    /// By backlog.
-    levels: Vec<Mixture>,
-    /// Seconds for a raw byte at the backlog it was made for.
-    score: f64,
-    /// How many times as long as the encoders the store takes then.
-    leisure: f64,
-}
-
-/// Two neighbouring steps, and how many blocks of [`TURNS`] take the harder one.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Mixture {
-    light: usize,
-    heavy: usize,
-    share: u32,
-}
-
-impl Plan {
-    /// One option for each class, whatever the backlog.
-    pub(crate) fn fixed(options: Vec<u8>) -> Self {
-        let steps = vec![options];
-        let levels = vec![Mixture { light: 0, heavy: 0, share: 0 }];
-        Self { steps, levels, score: f64::INFINITY, leisure: 1.0 }
+impl Rates {
+    /// Seconds that both stages take together.
+    pub(super) fn both_s(&self, zip_s: f64, store_s: f64) -> f64 {
+        if self.in_turn { zip_s + store_s } else { zip_s.max(store_s) }
     }
+}
 
-    /// The option for a block of a class with so much on its way to the store; `turn` counts the
-    /// blocks.
-    pub(crate) fn option(&self, class: usize, backlog_bytes: f64, turn: u32) -> usize {
-        let level = level(backlog_bytes).min(self.levels.len() - 1);
-        let Mixture { light, heavy, share } = self.levels[level];
-        // Spread evenly over the turns.
-        let is_heavy = (turn % TURNS * share) % TURNS < share;
-        usize::from(self.steps[if is_heavy { heavy } else { light }][class])
-    }
-
-    /// The options of a class with so much on its way to the store, the lighter one first.
-    pub(crate) fn options(&self, class: usize, backlog_bytes: f64) -> [usize; 2] {
-        // The first turn is heavy where any is, the last one light where any is.
-        [TURNS - 1, 0].map(|turn| self.option(class, backlog_bytes, turn))
-    }
-
-    /// How many times as long as the encoders the store takes: where it is much, they have time for
-    /// more.
-    pub(crate) fn leisure(&self) -> f64 {
-        self.leisure
-    }
-
-    /// Seconds for a raw byte, with what the idle stages take counted a little.
-    pub(crate) fn score(&self) -> f64 {
-        self.score
-    }
+/// Processor seconds that compressing took, and bytes that it left.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Cost {
+    pub(super) zip_s: f64,
+    pub(super) bytes: f64,
 }
 
 impl Cost {
-    /// What it is if a part of the bytes costs something else.
-    fn mixed(self, other: Self, part: f64) -> Self {
-        let mix = |own: f64, other: f64| own + part * (other - own);
-        Self { zip_s: mix(self.zip_s, other.zip_s), share: mix(self.share, other.share) }
+    fn plus(self, other: Self) -> Self {
+        Self { zip_s: self.zip_s + other.zip_s, bytes: self.bytes + other.bytes }
+    }
+
+    fn times(self, zip: f64, bytes: f64) -> Self {
+        Self { zip_s: self.zip_s * zip, bytes: self.bytes * bytes }
     }
 }
 
-/// What all classes together cost and save.
-fn sum(classes: &[Class], options: &[u8]) -> Cost {
-    let cost = |class: &Class| class.options[usize::from(options[class.at])];
-    let costs = classes.iter().map(|class| (class.weight, cost(class)));
-    costs.fold(Cost { zip_s: 0.0, share: 0.0 }, |sum, (weight, cost)| Cost {
-        zip_s: sum.zip_s + weight * cost.zip_s,
-        share: sum.share + weight * cost.share,
-    })
+/// A rung beside [`BASE`] on the same blocks. Sums, not ratios: nearly empty blocks say little.
+#[derive(Clone, Copy, Default)]
+struct Pairs {
+    count: f64,
+    own: Cost,
+    base: Cost,
 }
 
-/// Seconds that the encoders and the store take for a raw byte.
-fn stages(cost: Cost, rates: &Rates) -> (f64, f64) {
-    let collect = if rates.collecting { rates.collect_s } else { 0.0 };
-    let threads = cost.zip_s * rates.slowdown / rates.threads as f64;
-    let cores = (collect + cost.zip_s) * rates.slowdown / rates.cores as f64;
-    (collect.max(threads).max(cores), rates.felt_share(cost.share) * rates.store_s)
+/// What to do with a block: take a rung, or take [`BASE`] and compare a rung with it.
+#[derive(Clone, Copy)]
+pub(super) enum Choice {
+    Take(usize),
+    Compare(usize),
 }
 
-fn score(cost: Cost, rates: &Rates) -> f64 {
-    if rates.in_turn {
-        return rates.collect_s + cost.zip_s * rates.slowdown + cost.share * rates.store_s;
-    }
-    let (encoders, store) = stages(cost, rates);
-    let idle = cost.zip_s / rates.threads as f64 + cost.share * rates.store_s;
-    encoders.max(store) + IDLE_WEIGHT * idle
+/// What all encoders of a write path have learned, and the rung that follows from it.
+#[derive(Default)]
+pub(super) struct Learned {
+    rung: Option<usize>,
+    /// Seconds for a raw byte, once known.
+    pub(super) byte_s: Option<f64>,
+    /// Blocks in which the sample found something, as if all had got [`BASE`]; and the others.
+    raw_bytes: f64,
+    base: Cost,
+    noise_bytes: f64,
+    pairs: [Pairs; RUNGS],
+    /// Time of encoders by the clock and by the processor: other programs use the cores too.
+    wall_s: f64,
+    busy_s: f64,
+    trial_s: f64,
+    /// How long encoders wait for the store, by the time that they work.
+    idle: f64,
+    unplanned_bytes: f64,
 }
 
-/// Seconds for a raw byte of which a device, in so many seconds, leaves a share.
-pub(crate) fn score_elsewhere(zip_s: f64, share: f64, rates: &Rates) -> f64 {
-    let free = Cost { zip_s: 0.0, share };
-    if rates.in_turn {
-        return rates.collect_s + zip_s + share * rates.store_s;
-    }
-    let (collect, store) = stages(free, rates);
-    collect.max(zip_s).max(store) + IDLE_WEIGHT * share * rates.store_s
-}
-
-/// The best plan for the classes that come; `others` says what to do with any other.
-pub(crate) fn plan(classes: &[Class], others: &[u8], rates: &Rates) -> Plan {
-    let steps = steps(classes, others, rates);
-    let costs: Vec<Cost> = steps.iter().map(|options| sum(classes, options)).collect();
-    let at = |level: usize| {
-        let backlog_bytes = Some(level_bytes(level));
-        best(&costs, &Rates { backlog_bytes, ..*rates }).1
-    };
-    let (score, now) = best(&costs, rates);
-    let levels = match rates.backlog_bytes {
-        Some(_) => (0..LEVELS).map(at).collect(),
-        None => vec![now],
-    };
-    let part = f64::from(now.share) / f64::from(TURNS);
-    let (encoders, store) = stages(costs[now.light].mixed(costs[now.heavy], part), rates);
-    let leisure = if encoders > 0.0 { store / encoders } else { 1.0 };
-    Plan { steps, levels, score, leisure }
-}
-
-/// The best mixture of two neighbouring steps, and its score.
-fn best(costs: &[Cost], rates: &Rates) -> (f64, Mixture) {
-    let mut best = (f64::INFINITY, Mixture { light: 0, heavy: 0, share: 0 });
-    let mut try_mixture = |mixture: Mixture| {
-        let part = f64::from(mixture.share) / f64::from(TURNS);
-        let cost = costs[mixture.light].mixed(costs[mixture.heavy], part);
-        let score = score(cost, rates);
-        if score < best.0 {
-            best = (score, mixture);
+impl Learned {
+    /// What to do with the next block in which the sample found something.
+    pub(super) fn choose(&self) -> Choice {
+        let count = |rung: &usize| self.pairs[*rung].count;
+        let rungs = if self.idle > 0.0 { &[BASE + 1, BASE + 2, LZ4][..] } else { &[LZ4] };
+        let unknown = rungs.iter().find(|rung| count(rung) < PAIRS_MIN);
+        let least = || rungs.iter().min_by(|a, b| count(a).total_cmp(&count(b)));
+        let part = match unknown {
+            Some(_) => TRIAL_PART.max(TRIAL_IDLE * self.idle.min(1.0)),
+            None => TRIAL_PART,
+        };
+        match unknown.or_else(least) {
+            // By what BASE would take: comparing goes on where blocks stay as they are.
+            Some(rung) if self.trial_s <= part * self.base.zip_s => Choice::Compare(*rung),
+            _ => Choice::Take(self.rung.unwrap_or(BASE)),
         }
-    };
-    let store_is_slower = |cost: Cost| {
-        let (encoders, store) = stages(cost, rates);
-        store > encoders
-    };
-    for heavy in 0..costs.len() {
-        try_mixture(Mixture { light: heavy, heavy, share: 0 });
-        let light = heavy.saturating_sub(1);
-        if store_is_slower(costs[light]) && !store_is_slower(costs[heavy]) {
-            let slower = |share: &u32| {
-                let part = f64::from(*share) / f64::from(TURNS);
-                store_is_slower(costs[light].mixed(costs[heavy], part))
-            };
-            // The more are heavy, the more the encoders have to do, and the less the store.
-            let balanced = (1..TURNS).take_while(slower).count() as u32;
-            for share in [balanced, balanced + 1] {
-                try_mixture(Mixture { light, heavy, share });
+    }
+
+    /// Takes in what [`BASE`] and another rung made of the same block.
+    pub(super) fn compare(&mut self, rung: usize, own: Cost, base: Cost) {
+        let pairs = &mut self.pairs[rung];
+        pairs.count = pairs.count * REMEMBER_PAIRS + 1.0;
+        pairs.own = pairs.own.times(REMEMBER_PAIRS, REMEMBER_PAIRS).plus(own);
+        pairs.base = pairs.base.times(REMEMBER_PAIRS, REMEMBER_PAIRS).plus(base);
+        self.trial_s += own.zip_s;
+    }
+
+    /// Takes in what a rung made of a block, and the time that passed.
+    pub(super) fn learn(
+        &mut self,
+        rung: usize,
+        raw_bytes: usize,
+        cost: Cost,
+        wall_s: f64,
+        rates: &Rates,
+    ) {
+        let raw_bytes = raw_bytes as f64;
+        let (zip, bytes) = self.factor(rung);
+        self.base = self.base.plus(match rung {
+            // Says nothing of what it would have taken: it is as the others.
+            0 => {
+                let more = raw_bytes / self.raw_bytes.max(1.0);
+                self.base.times(more, more)
             }
+            _ => cost.times(1.0 / zip, 1.0 / bytes),
+        });
+        self.raw_bytes += raw_bytes;
+        self.wall_s += wall_s;
+        self.busy_s += cost.zip_s;
+        self.passed(raw_bytes, rates);
+    }
+
+    /// Takes in a block in which the sample found nothing.
+    pub(super) fn noise(&mut self, raw_bytes: usize, rates: &Rates) {
+        self.noise_bytes += raw_bytes as f64;
+        self.passed(raw_bytes as f64, rates);
+    }
+
+    fn passed(&mut self, raw_bytes: f64, rates: &Rates) {
+        self.unplanned_bytes += raw_bytes;
+        if self.unplanned_bytes >= PLAN_BYTES {
+            self.unplanned_bytes = 0.0;
+            self.plan(rates);
+            self.base = self.base.times(REMEMBER, REMEMBER);
+            let sums = [&mut self.raw_bytes, &mut self.noise_bytes, &mut self.trial_s];
+            let times = [&mut self.wall_s, &mut self.busy_s];
+            sums.into_iter().chain(times).for_each(|sum| *sum *= REMEMBER);
         }
     }
-    best
-}
 
-/// What the classes take, from the lowest price to the highest.
-fn steps(classes: &[Class], others: &[u8], rates: &Rates) -> Vec<Vec<u8>> {
-    let mut steps: Vec<Vec<u8>> = Vec::new();
-    let mut now = others.to_vec();
-    let mut price = PRICES.0;
-    while price < PRICES.1 {
-        for class in classes {
-            now[class.at] = cheapest(class, rates, price);
-        }
-        if steps.last() != Some(&now) {
-            steps.push(now.clone());
-        }
-        price *= PRICES.2;
+    /// What a rung takes and leaves by what [`BASE`] does.
+    fn factor(&self, rung: usize) -> (f64, f64) {
+        let Pairs { own, base, .. } = self.pairs[rung];
+        let by = |own: f64, base: f64| if own * base > 0.0 { own / base } else { 1.0 };
+        (by(own.zip_s, base.zip_s), by(own.bytes, base.bytes))
     }
-    steps
-}
 
-/// What a class takes if a second of the store is worth `price` seconds of a thread.
-fn cheapest(class: &Class, rates: &Rates, price: f64) -> u8 {
-    let threads = if rates.in_turn { 1.0 } else { rates.threads as f64 };
-    let (zip, store) = (rates.slowdown / threads, price * rates.store_s);
-    let costs = class.options.iter().map(|cost| zip * cost.zip_s + store * cost.share);
-    costs.enumerate().min_by(|a, b| a.1.total_cmp(&b.1)).map_or(0, |(at, _)| at as u8)
+    /// What all blocks would cost with a rung, if that is known.
+    fn cost(&self, rung: usize) -> Option<Cost> {
+        let (zip, bytes) = self.factor(rung);
+        match rung {
+            BASE => Some(self.base),
+            0 => Some(Cost { zip_s: 0.0, bytes: self.raw_bytes }),
+            _ => (self.pairs[rung].count >= PAIRS_MIN).then(|| self.base.times(zip, bytes)),
+        }
+    }
+
+    /// Chooses the rung that takes the least time, of those that leave few bytes enough.
+    fn plan(&mut self, rates: &Rates) {
+        let Some(store) = rates.store_s else { return };
+        let slowdown = if self.busy_s > 0.0 { (self.wall_s / self.busy_s).max(1.0) } else { 1.0 };
+        let zip_s = |cost: Cost| cost.zip_s * slowdown / rates.threads as f64;
+        let store_s = |cost: Cost| (cost.bytes + self.noise_bytes) * store;
+        let time_s = |cost: Cost| rates.both_s(zip_s(cost), store_s(cost));
+        let base = self.base;
+        let bytes_max = if rates.hurried { BYTES_MAX_HURRIED } else { BYTES_MAX };
+        let pays = |cost: &Cost| {
+            let more_s = zip_s(*cost) - zip_s(base);
+            cost.bytes <= bytes_max * base.bytes
+                && more_s <= STORE_WORTH * (store_s(base) - store_s(*cost)).max(0.0)
+        };
+        let time_of = |rung: &usize| self.cost(*rung).filter(pays).map_or(f64::INFINITY, time_s);
+        let best = (0..RUNGS).min_by(|a, b| time_of(a).total_cmp(&time_of(b)));
+        let rung = best.filter(|rung| time_of(rung) < TIME_MAX * time_s(base)).unwrap_or(BASE);
+        let byte_s = time_of(&rung) / (self.raw_bytes + self.noise_bytes);
+        let idle_s = (store_s(base) - zip_s(base)).max(0.0);
+        self.idle = if base.zip_s > 0.0 { idle_s / zip_s(base) } else { 0.0 };
+        (self.rung, self.byte_s) = (Some(rung), Some(byte_s));
+    }
 }
 
 #[cfg(test)]

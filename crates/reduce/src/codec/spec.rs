@@ -93,7 +93,7 @@ impl fmt::Display for CodecSpec {
 /// Which codec the encoders use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CodecChoice {
-    /// Per block, what makes checkpoints quickest now.
+    /// Per block, by what it is like and how fast the store is.
     Auto,
     /// Always this one.
     Fixed(CodecSpec),

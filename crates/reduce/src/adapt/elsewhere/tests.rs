@@ -10,7 +10,7 @@ fn places(windows: usize, elem: u8, [numbers, bytes]: [f64; 2], here_s: f64) -> 
     let mut places = Vec::new();
     for _ in 0..windows {
         for block in 0..WINDOW_BYTES as usize / BLOCK {
-            let place = elsewhere.place(elem, BLOCK, || here_s, there_s);
+            let place = elsewhere.place(elem, BLOCK, here_s, there_s);
             if block == 0 {
                 places.push(place);
             }
@@ -19,7 +19,6 @@ fn places(windows: usize, elem: u8, [numbers, bytes]: [f64; 2], here_s: f64) -> 
                 Place::Bytes => bytes,
                 Place::Here => continue,
             };
-            elsewhere.begin();
             let stored = (BLOCK as f64 * share) as usize;
             elsewhere.end(elem, place, Some((BLOCK, stored)));
         }
@@ -37,7 +36,7 @@ fn every_way_is_tried_and_the_best_one_stays() {
         let places = places(70, 8, costs, here_s);
         assert_eq!(places[..3], PLACES);
         let others: Vec<usize> = (3..70).filter(|at| places[*at] != best).collect();
-        assert!(others.iter().all(|at| at % TRIAL_WINDOWS as usize == 0), "{others:?}");
+        assert!(others.iter().all(|at| at % TRIAL_WINDOWS == 0), "{others:?}");
     }
 }
 
@@ -52,9 +51,8 @@ fn a_device_that_takes_nothing_is_left_alone() {
     let mut elsewhere = Elsewhere::new();
     let blocks = WINDOW_BYTES as usize / BLOCK * 10;
     let taken = (0..blocks).filter(|_| {
-        let place = elsewhere.place(8, BLOCK, || 1.0, |_, _| 0.0);
+        let place = elsewhere.place(8, BLOCK, 1.0, |_, _| 0.0);
         if place != Place::Here {
-            elsewhere.begin();
             elsewhere.end(8, place, None);
         }
         place != Place::Here

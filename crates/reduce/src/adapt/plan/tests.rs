@@ -1,168 +1,164 @@
-use super::super::rates::{RESERVE_BYTES, tests::rates};
+//! Decisions in simulated time: blocks cost what a table says, nothing is timed.
+
 use super::*;
-use proptest::prelude::*;
 
-const ALL: usize = TURNS as usize;
+const BLOCK: usize = 128 << 10;
 
-/// Raw, a fast codec, a middling one, a slow one.
-fn text() -> Vec<Cost> {
-    [(0.02, 1.0), (1.0, 0.5), (2.5, 0.35), (10.0, 0.3)]
-        .map(|(ns, share)| Cost { zip_s: ns * 1e-9, share })
-        .to_vec()
+/// Nanoseconds of processor for a byte, and what is left of it, by rung.
+type Table = [(f64, f64); RUNGS];
+
+/// A smooth field: a quick codec leaves a tenth more.
+const FIELD: Table = [(0.0, 1.0), (0.7, 0.55), (1.6, 0.5), (3.0, 0.46), (12.0, 0.42)];
+/// A quick codec leaves as little as others do.
+const EVEN: Table = [(0.0, 1.0), (0.5, 0.60), (1.8, 0.595), (3.0, 0.594), (12.0, 0.59)];
+/// Nearly nothing shrinks it.
+const STUBBORN: Table = [(0.0, 1.0), (1.2, 1.0), (2.0, 0.99), (3.0, 0.99), (12.0, 0.985)];
+/// Nearly empty: shrinks many times over.
+const EMPTY: Table = [(0.0, 1.0), (0.3, 0.07), (0.5, 0.05), (0.8, 0.045), (5.0, 0.03)];
+
+fn rates(store_mbps: f64) -> Rates {
+    Rates { store_s: Some(1e-6 / store_mbps), threads: 2, in_turn: false, hurried: false }
 }
 
-fn alone(options: Vec<Cost>) -> Vec<Class> {
-    vec![Class { at: 0, weight: 1.0, options }]
+/// Blocks of one sort after the other.
+#[derive(Default)]
+struct Simulated {
+    learned: Learned,
+    /// How many blocks of noise come with each other one.
+    noise: usize,
 }
 
-fn made(classes: &[Class], rates: &Rates) -> Plan {
-    plan(classes, &[0; 3], rates)
-}
-
-/// Options used in a round of blocks of the first class, sorted.
-fn used_at(plan: &Plan, backlog_bytes: f64) -> Vec<usize> {
-    let mut used: Vec<usize> = (0..TURNS).map(|turn| plan.option(0, backlog_bytes, turn)).collect();
-    used.sort_unstable();
-    used
-}
-
-fn used(plan: &Plan) -> Vec<usize> {
-    used_at(plan, 0.0)
-}
-
-#[test]
-fn the_faster_the_store_the_lighter_the_codec() {
-    let classes = alone(text());
-    let usual = |mbps| used(&made(&classes, &rates(mbps)))[ALL / 2];
-    assert_eq!(used(&made(&classes, &rates(50_000.0))), [0; ALL]);
-    assert_eq!(usual(1500.0), 1);
-    assert_eq!(usual(200.0), 2);
-    assert_eq!(used(&made(&classes, &rates(20.0))), [3; ALL]);
-}
-
-#[test]
-fn compression_begins_where_the_papers_pipeline_says() {
-    // Beneficial where max(zip / threads, share * store) < store: from zip / threads on.
-    let options = vec![Cost { zip_s: 0.0, share: 1.0 }, Cost { zip_s: 2e-9, share: 0.5 }];
-    let classes = alone(options);
-    // A mixture is better still: all blocks only where share * store >= zip / threads.
-    for (mbps, blocks) in [(5000.0, 4..=8), (1050.0, 20..=24), (400.0, ALL..=ALL)] {
-        let plan = made(&classes, &Rates { collect_s: 0.0, ..rates(mbps) });
-        let compressed = used(&plan).iter().sum::<usize>();
-        assert!(blocks.contains(&compressed), "{mbps}: {plan:?}");
-    }
-    // In turn it takes a slower store: zip < (1 - share) * store.
-    for (mbps, compressed) in [(260.0, false), (240.0, true)] {
-        let rates = Rates { collect_s: 0.0, in_turn: true, ..rates(mbps) };
-        assert_eq!(used(&made(&classes, &rates)) == [1; ALL], compressed, "{mbps}");
-    }
-}
-
-#[test]
-fn more_threads_work_harder() {
-    let classes = alone(text());
-    let share = |threads, cores| {
-        let rates = Rates { threads, cores, ..rates(400.0) };
-        let plan = made(&classes, &rates);
-        used(&plan).iter().map(|option| classes[0].options[*option].share).sum::<f64>()
-    };
-    assert!(share(8, 8) < share(2, 2));
-    assert!(share(2, 2) < share(1, 2));
-    assert!(share(8, 8) < share(8, 2), "threads beyond the cores do not help");
-}
-
-#[test]
-fn what_is_on_its_way_decides_between_light_and_heavy() {
-    let metered = Rates { backlog_bytes: Some(0.0), ..rates(1000.0) };
-    let plan = made(&alone(text()), &metered);
-    let work = |backlog_bytes| used_at(&plan, backlog_bytes).iter().sum::<usize>();
-    assert!(work(0.0) < work(RESERVE_BYTES), "{plan:?}");
-    assert!(work(RESERVE_BYTES) < work(4.0 * RESERVE_BYTES), "{plan:?}");
-    assert_eq!(work(1e12), work(level_bytes(LEVELS - 1)), "the last level is for all more");
-    let [light, heavy] = plan.options(0, RESERVE_BYTES);
-    assert!(light <= heavy);
-}
-
-#[test]
-fn levels_are_steps_without_gaps() {
-    for at in 0..LEVELS {
-        assert_eq!(level(level_bytes(at)), at);
-        assert_eq!(level(level_bytes(at + 1) - 1.0), at);
-    }
-    assert_eq!(level(f64::INFINITY), LEVELS - 1);
-}
-
-#[test]
-fn a_class_that_has_not_come_is_treated_as_told() {
-    let plan = plan(&alone(text()), &[0, 2], &rates(1500.0));
-    assert_eq!(plan.options(1, 0.0), [2, 2]);
-}
-
-#[test]
-fn our_own_threads_are_no_other_programs() {
-    let crowding =
-        |threads, cores, collecting| Rates { threads, cores, collecting, ..rates(1.0) }.crowding();
-    assert_eq!(crowding(2, 2, true), 1.5);
-    assert_eq!(crowding(2, 2, false), 1.0);
-    assert_eq!(crowding(8, 2, false), 4.0);
-    assert_eq!(crowding(2, 16, true), 1.0);
-}
-
-#[test]
-fn once_collecting_is_over_its_core_compresses_too() {
-    let classes = alone(text());
-    let heavy = |collecting| {
-        let rates = Rates { collecting, collect_s: 1e-9, ..rates(400.0) };
-        used(&made(&classes, &rates)).iter().sum::<usize>()
-    };
-    assert!(heavy(false) > heavy(true));
-}
-
-#[test]
-fn where_collecting_is_slowest_the_cores_are_left_to_it() {
-    let rates = Rates { collect_s: 10e-9, ..rates(1500.0) };
-    let plan = made(&alone(text()), &rates);
-    assert!(used(&plan).iter().all(|option| *option <= 2), "{plan:?}");
-}
-
-#[test]
-fn processor_time_goes_where_it_saves_most() {
-    // The second class gains little from working hard.
-    let stubborn = vec![
-        Cost { zip_s: 0.02e-9, share: 1.0 },
-        Cost { zip_s: 1e-9, share: 0.95 },
-        Cost { zip_s: 2.5e-9, share: 0.93 },
-        Cost { zip_s: 10e-9, share: 0.92 },
-    ];
-    let classes = [
-        Class { at: 0, weight: 0.5, options: text() },
-        Class { at: 1, weight: 0.5, options: stubborn },
-    ];
-    let plan = made(&classes, &rates(700.0));
-    for turn in 0..TURNS {
-        assert!(plan.option(0, 0.0, turn) >= plan.option(1, 0.0, turn), "{plan:?}");
-    }
-    assert!(plan.options(0, 0.0)[0] > 0, "{plan:?}");
-}
-
-proptest! {
-    #[test]
-    fn no_single_option_is_better(
-        costs in prop::collection::vec((0.01f64..20.0, 0.05f64..1.0), 1..6),
-        mbps in 10.0f64..5000.0,
-        backlog_bytes in prop::option::of(0.0f64..40e6),
-        threads in 1usize..9,
-    ) {
-        let mut options: Vec<Cost> = costs
-            .iter()
-            .map(|(ns, share)| Cost { zip_s: ns * 1e-9, share: *share })
-            .collect();
-        options.insert(0, Cost { zip_s: 0.0, share: 1.0 });
-        let rates = Rates { backlog_bytes, threads, ..rates(mbps) };
-        let found = made(&alone(options.clone()), &rates).score();
-        for option in options {
-            // A mixture has steps, and so have prices.
-            prop_assert!(found <= 1.1 * score(option, &rates));
+impl Simulated {
+    /// Encodes so many MiB on cores that others use too, and says which rung blocks get then.
+    fn run_slowed(&mut self, table: &Table, mib: usize, rates: &Rates, slowdown: f64) -> usize {
+        let cost = |rung: usize| Cost {
+            zip_s: table[rung].0 * 1e-9 * BLOCK as f64,
+            bytes: table[rung].1 * BLOCK as f64,
+        };
+        for _ in 0..(mib << 20) / BLOCK {
+            let rung = match self.learned.choose() {
+                Choice::Take(rung) => rung,
+                Choice::Compare(rung) => {
+                    self.learned.compare(rung, cost(rung), cost(BASE));
+                    BASE
+                }
+            };
+            let wall_s = cost(rung).zip_s * slowdown;
+            self.learned.learn(rung, BLOCK, cost(rung), wall_s, rates);
+            (0..self.noise).for_each(|_| self.learned.noise(BLOCK, rates));
         }
+        self.learned.rung.unwrap_or(BASE)
+    }
+
+    fn run(&mut self, table: &Table, mib: usize, rates: &Rates) -> usize {
+        self.run_slowed(table, mib, rates, 1.0)
+    }
+}
+
+fn alone(table: &Table, rates: &Rates) -> usize {
+    Simulated::default().run(table, 256, rates)
+}
+
+#[test]
+fn a_slow_store_gets_a_harder_codec() {
+    assert_eq!(alone(&FIELD, &rates(400.0)), BASE);
+    assert!(alone(&FIELD, &rates(40.0)) > BASE);
+    assert!(alone(&FIELD, &rates(1.0)) == RUNGS - 1);
+}
+
+#[test]
+fn what_shrinks_is_never_stored_as_it_is_for_a_fast_store() {
+    for table in [FIELD, EMPTY] {
+        assert_eq!(alone(&table, &rates(1e5)), BASE);
+        let hurried = Rates { hurried: true, ..rates(1e5) };
+        assert_eq!(alone(&table, &hurried), LZ4, "the program waits");
+    }
+}
+
+#[test]
+fn a_quicker_codec_is_used_where_it_leaves_as_little() {
+    assert_eq!(alone(&EVEN, &rates(1e5)), LZ4);
+    assert_eq!(alone(&EVEN, &rates(200.0)), BASE, "the store is slower than either");
+}
+
+#[test]
+fn what_does_not_shrink_does_not_hold_up_a_fast_store() {
+    assert_eq!(alone(&STUBBORN, &rates(2000.0)), 0);
+    assert_eq!(alone(&STUBBORN, &rates(100.0)), BASE);
+}
+
+#[test]
+fn decisions_follow_the_store_and_come_back() {
+    for table in [EVEN, FIELD, STUBBORN] {
+        let mut simulated = Simulated::default();
+        let (fast, slow) = (rates(1e5), rates(5.0));
+        let first = simulated.run(&table, 256, &fast);
+        let then = simulated.run(&table, 1024, &slow);
+        assert!(then >= BASE && then == alone(&table, &slow));
+        assert_eq!(simulated.run(&table, 256, &fast), first);
+    }
+}
+
+#[test]
+fn decisions_follow_the_data_and_come_back() {
+    let fast = rates(1e5);
+    let mut simulated = Simulated::default();
+    assert_eq!(simulated.run(&STUBBORN, 64, &fast), 0);
+    assert_eq!(simulated.run(&FIELD, 256, &fast), BASE, "comparing goes on");
+    assert_eq!(simulated.run(&EVEN, 512, &fast), LZ4);
+    assert_eq!(simulated.run(&STUBBORN, 512, &fast), 0);
+}
+
+#[test]
+fn noise_alone_and_what_comes_after_it() {
+    let mut simulated = Simulated::default();
+    (0..400_000).for_each(|_| simulated.learned.noise(BLOCK, &rates(2000.0)));
+    assert_eq!(simulated.learned.byte_s, Some(1e-6 / 2000.0));
+    assert_eq!(simulated.run(&FIELD, 64, &rates(2000.0)), BASE);
+}
+
+#[test]
+fn before_the_store_is_known_blocks_get_the_base() {
+    let unknown = Rates { store_s: None, ..rates(1.0) };
+    for table in [FIELD, EVEN, STUBBORN, EMPTY] {
+        assert_eq!(alone(&table, &unknown), BASE);
+    }
+}
+
+#[test]
+fn the_time_that_noise_takes_to_be_stored_is_used_for_the_rest() {
+    let table = [(0.0, 1.0), (0.7, 0.55), (1.6, 0.5), (4.0, 0.35), (12.0, 0.34)];
+    let with = |noise| Simulated { noise, ..Default::default() }.run(&table, 128, &rates(400.0));
+    assert_eq!(with(0), BASE);
+    assert!(with(1) > BASE);
+}
+
+#[test]
+fn cores_that_others_use_make_the_encoders_the_bottleneck() {
+    let used = |slowdown| Simulated::default().run_slowed(&FIELD, 256, &rates(40.0), slowdown);
+    assert!(used(1.0) > BASE);
+    assert_eq!(used(16.0), BASE);
+}
+
+#[test]
+fn little_is_not_gained_with_much_of_the_processor() {
+    let table = [(0.0, 1.0), (0.7, 0.55), (1.6, 0.5), (1.7, 0.5), (12.0, 0.48)];
+    assert_eq!(alone(&table, &rates(50.0)), BASE);
+    assert_eq!(alone(&table, &rates(1.0)), RUNGS - 1);
+}
+
+#[test]
+fn in_turn_every_second_counts() {
+    let in_turn = |mbps| alone(&EVEN, &Rates { in_turn: true, threads: 1, ..rates(mbps) });
+    assert_eq!(in_turn(2000.0), LZ4);
+    assert_eq!(in_turn(1.0), BASE);
+}
+
+#[test]
+fn comparing_takes_little_of_the_time() {
+    for (rates, part) in [(rates(2000.0), TRIAL_PART), (rates(1.0), TRIAL_IDLE)] {
+        let mut simulated = Simulated::default();
+        simulated.run(&FIELD, 256, &rates);
+        assert!(simulated.learned.trial_s < 1.5 * part * simulated.learned.base.zip_s);
     }
 }

@@ -59,7 +59,7 @@ pub const LAB_KEYS: &[LabKey] = &[
     row!("when_full" in node.when_full of WHEN_FULLS, "error, wait",
         "When the size in keep is reached and nothing can be freed: error, wait (for a drain or a reader)"),
     row!("drain_codec" in drain.codec, "as codec",
-        "How blocks are compressed on their way to global storage: auto (per block, what arrives soonest), none, lz4, zstd:LEVEL, deflate:LEVEL; by codec"),
+        "How blocks are compressed on their way to global storage: auto (per block, by data and speed), none, lz4, zstd:LEVEL, deflate:LEVEL; by codec"),
     row!("drain_nice" in drain.priority.nice => |text| number(text, 0, 19), "0 to 19",
         "How nice drains are to other processes, 0 to 19; lower where no core is free and drains lag behind"),
     row!("drain_ionice" in drain.priority.io, "0 to 7, idle",

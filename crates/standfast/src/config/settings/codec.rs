@@ -23,7 +23,7 @@ enum Word {
 }
 
 impl Codec {
-    /// Per block, what makes checkpoints quickest now.
+    /// Per block, by what it is like and how fast the store is.
     pub fn auto() -> Self {
         Self(Word::Auto)
     }

@@ -19,7 +19,7 @@ pub const KEYS: &[SettingKey] = &[
     row!("memory" in writing.memory, "auto, SIZE",
         "Memory Standfast may use on each node, for all ranks together; auto is a quarter of what is free, at least 64MiB for each rank."),
     row!("codec" in writing.codec, "auto, fast, small, none, NAME[:LEVEL]",
-        "Compression: fast (lz4), small (zstd:9), auto (per block, what is quickest now), or lz4, zstd[:-7..22], deflate[:1-12]."),
+        "Compression: fast (lz4), small (zstd:9), auto (per block, by data and store), or lz4, zstd[:-7..22], deflate[:1-12]."),
     row!("gpu" in writing.gpu, "auto, on, off",
         "Whether GPUs compress: auto does so for their own memory, on for host memory and the ring too."),
     row!("agent" in writing.agent, "auto, on, off, DIR",
