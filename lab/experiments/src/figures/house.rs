@@ -63,7 +63,8 @@ impl PagePath {
             };
             let file = link.split("](../").nth(1).and_then(|rest| rest.strip_suffix(')'));
             let file = file.with_context(|| format!("a link to a file: {link}"))?;
-            let source = std::fs::read_to_string(root.join(file)).with_context(|| file.to_owned())?;
+            let source =
+                std::fs::read_to_string(root.join(file)).with_context(|| file.to_owned())?;
             let name = of_trait.trim_matches('`');
             let declared = name.is_empty() || source.contains(&format!("trait {name}"));
             ensure!(declared, "{file} declares no trait {name}");
