@@ -38,9 +38,15 @@ pub(crate) fn disk_bars(disk: &stage::Disk) -> impl Iterator<Item = Bar> {
     let stored = stats.segment_bytes + stats.image_bytes;
     let metadata = (stored - stats.compressed_bytes) as f64 / stats.captured_bytes as f64;
     let extra = disk.extra_bytes.map(|extra| {
-        let beyond = extra.saturating_sub(disk.buffer_bytes) as f64 / bytes;
-        Bar::new(LETTER, "memory beyond buffers, share of protected", beyond, Better::Lower, 0.03)
-            .ceiling(disk.buffer_bytes as f64 / (1 << 20) as f64, "MiB of buffers")
+        let beyond = extra.saturating_sub(disk.memory_bytes) as f64 / bytes;
+        Bar::new(
+            LETTER,
+            "memory beyond the setting, share of protected",
+            beyond,
+            Better::Lower,
+            0.03,
+        )
+        .ceiling(disk.memory_bytes as f64 / (1 << 20) as f64, "MiB set")
     });
     [
         Bar::new(

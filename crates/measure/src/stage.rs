@@ -15,6 +15,8 @@ use crate::memory;
 
 const PAGE: usize = 4096;
 const BLOCK: usize = 128 << 10;
+/// Less memory than this is no budget for a checkpoint of any size.
+const MEMORY_BYTES_MIN: u64 = 64 << 20;
 
 /// Zero detection and hashing, one thread, beside the read bandwidth.
 pub(crate) fn scan(setting: &Setting, memory: &Memory) -> Vec<Figure> {
@@ -107,10 +109,10 @@ pub(crate) struct Disk {
     segment: Times,
     job: JobTimes,
     pub(crate) stats: Stats,
-    /// Peak of resident memory during a checkpoint, beyond what was there before.
+    /// Peak of resident memory during checkpoints, beyond what was there before: the most of all rounds.
     pub(crate) extra_bytes: Option<u64>,
-    /// Pool and I/O buffers, as configured.
-    pub(crate) buffer_bytes: u64,
+    /// The setting `memory` of those checkpoints.
+    pub(crate) memory_bytes: u64,
 }
 
 /// The raw disk: write without and with the final sync, and read, by way.
@@ -174,6 +176,7 @@ pub(crate) fn disk(setting: &Setting) -> Result<Disk> {
         raw_round(dir.path(), &memory, &mut target, round, &mut disk)?;
         segment_round(dir.path(), &memory, &mut disk)?;
         job_round(dir.path(), &mut memory, &mut target, round as u64, &mut disk)?;
+        memory_round(dir.path(), &mut memory, round as u64, &mut disk)?;
     }
     Ok(disk)
 }
@@ -234,21 +237,11 @@ fn job_round(
 ) -> Result<()> {
     let store = dir.join(format!("job-{round}"));
     let job = Job::open(&[("store", &store.to_string_lossy()), ("job", "bench")])?;
-    let config = &job.config().config;
-    let options = standfast::location::options(config);
-    disk.buffer_bytes =
-        config.memory.pool.0 + (options.chunk_bytes * (2 * options.io_threads + 1)) as u64;
-    memory::reset_peak();
-    let before = memory::resident();
     // SAFETY: the buffer outlives its protection and nobody else uses it.
     unsafe { job.protect("memory", memory.as_mut_ptr(), memory.len(), 8)? };
     let raw_before = raw_again(dir, memory, disk)?;
     let (first, blocked, durable) = durable(&job)?;
     disk.raw.beside.add((raw_before + raw_again(dir, memory, disk)?) / 2);
-    if let (Some(before), Some(after)) = (before, memory::resident()) {
-        let extra = after.peak.saturating_sub(before.now);
-        disk.extra_bytes = Some(disk.extra_bytes.map_or(extra, |least| least.min(extra)));
-    }
     disk.job.first.add(durable);
     disk.job.first_blocked.add(blocked);
     disk.stats = job.report(first)?.stats;
@@ -264,9 +257,37 @@ fn job_round(
     if target[..] != memory[..] {
         return Err(Error::Wrong);
     }
+    end(job, &store)
+}
+
+/// Checkpoints of everything with much less memory than is protected: how much is really taken.
+fn memory_round(dir: &Path, memory: &mut AlignedBuf, round: u64, disk: &mut Disk) -> Result<()> {
+    let store = dir.join(format!("memory-{round}"));
+    disk.memory_bytes = (memory.len() as u64 / 8).max(MEMORY_BYTES_MIN);
+    let budget = format!("{}MiB", disk.memory_bytes >> 20);
+    memory::reset_peak();
+    let before = memory::resident();
+    let settings = [("store", &*store.to_string_lossy()), ("job", "bench"), ("memory", &budget)];
+    let job = Job::open(&settings)?;
+    // SAFETY: the buffer outlives its protection and nobody else uses it.
+    unsafe { job.protect("memory", memory.as_mut_ptr(), memory.len(), 8)? };
+    for change in 0..2 {
+        durable(&job)?;
+        data::touch_pages(memory, PAGE, 1, round + change);
+    }
+    durable(&job)?;
+    if let (Some(before), Some(after)) = (before, memory::resident()) {
+        let extra = after.peak.saturating_sub(before.now);
+        disk.extra_bytes = disk.extra_bytes.max(Some(extra));
+    }
+    end(job, &store)
+}
+
+/// Ends a job, and removes what it has stored.
+fn end(job: Job, store: &Path) -> Result<()> {
     job.unprotect("memory")?;
     job.close()?;
-    std::fs::remove_dir_all(&store)
+    std::fs::remove_dir_all(store)
         .map_err(|source| Error::Io { what: format!("removing {}", store.display()), source })
 }
 

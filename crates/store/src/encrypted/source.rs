@@ -61,12 +61,14 @@ impl KeySource {
     }
 
     /// The same for another process: a file by its whole path.
+    #[doc(hidden)]
     pub fn absolute(&self) -> String {
         let path = std::path::absolute(&self.text).ok().filter(|_| !self.is_command());
         path.and_then(|path| path.to_str().map(str::to_owned)).unwrap_or_else(|| self.text.clone())
     }
 
     /// Reads the key, the first time.
+    #[doc(hidden)]
     pub fn key(&self) -> Result<&Key> {
         if let Some(key) = self.loaded.get() {
             return Ok(key);

@@ -55,7 +55,7 @@ fn wanted<'a>(from: RestartFrom, near: &[Manifest], far: &'a [Manifest]) -> Opti
             far.iter().find(is_it)
         }
         RestartFrom::Never if !near.is_empty() => None,
-        RestartFrom::Never | RestartFrom::Auto | RestartFrom::Force => {
+        _ => {
             let best = far.iter().max_by_key(|manifest| manifest.sequence)?;
             newest(near).is_none_or(|near| best.sequence > near).then_some(best)
         }

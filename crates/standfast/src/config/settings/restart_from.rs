@@ -8,6 +8,7 @@ use crate::config::text::one_of;
 
 /// Where a program starts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[non_exhaustive]
 pub enum RestartFrom {
     /// From the newest checkpoint; from the beginning where there is none or the job has finished.
     #[default]

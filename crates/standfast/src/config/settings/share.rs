@@ -11,6 +11,7 @@ const GROUP: &str = "group";
 
 /// Who else may read the store, and whose files are read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Share {
     /// The group that may read it: its name, its number, or `group` for this user's own.
     pub group: Option<String>,
@@ -20,6 +21,7 @@ pub struct Share {
 
 impl Share {
     /// What it means on this machine.
+    #[doc(hidden)]
     pub fn trust(&self) -> Result<Trust, String> {
         let group = self.group.as_deref().map(find_group).transpose()?;
         let user = |name: &String| {
