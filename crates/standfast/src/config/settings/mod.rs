@@ -26,8 +26,12 @@ pub use retention::Retention;
 pub use share::Share;
 pub use writing::{AgentUse, Capture, GpuUse, Restart};
 
-use standfast_capture::Signal;
 use standfast_store::KeySource;
+use std::fmt;
+
+use serde::de::{Error as _, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use standfast_capture::Signal;
 
 use super::size::ByteSize;
 
@@ -150,5 +154,45 @@ impl Settings {
     pub fn set(&mut self, name: &str, text: &str) -> Result<(), String> {
         let key = key(name).ok_or_else(|| super::names::unknown(name))?;
         (key.set)(self, text).map_err(|why| format!("{name}: {why}"))
+    }
+}
+
+/// As the file has it: a flat table of words.
+impl Serialize for Settings {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(KEYS.iter().map(|key| (key.name, (key.show)(self))))
+    }
+}
+
+/// From a flat table of words; those that are missing keep their defaults.
+impl<'de> Deserialize<'de> for Settings {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Words;
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Value {
+            Text(String),
+            Number(u64),
+        }
+        impl<'de> Visitor<'de> for Words {
+            type Value = Settings;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a table of settings")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Settings, A::Error> {
+                let mut settings = Settings::default();
+                while let Some((name, value)) = map.next_entry::<String, Value>()? {
+                    let text = match value {
+                        Value::Text(text) => text,
+                        Value::Number(number) => number.to_string(),
+                    };
+                    settings.set(&name, &text).map_err(A::Error::custom)?;
+                }
+                Ok(settings)
+            }
+        }
+        deserializer.deserialize_map(Words)
     }
 }
