@@ -54,6 +54,12 @@ fn noted(job: &Job, version: Version) -> bool {
     job.report(version).unwrap().notes.iter().any(|note| note.contains("program stopped"))
 }
 
+/// Whether the program was stopped because stopping cost less: a checkpoint that comes right after
+/// protecting finds no memory for copies ready.
+fn was_early(job: &Job, version: Version) -> bool {
+    job.report(version).unwrap().notes.iter().any(|note| note.contains("not ready yet"))
+}
+
 /// Takes checkpoints of memory that threads scribble over, and returns what it held at each call.
 fn scribbled(job: &Job, memory: &[AtomicU64], area: usize, rounds: usize) -> Vec<Vec<u64>> {
     let (stop, pause) = (AtomicBool::new(false), RwLock::new(()));
@@ -104,7 +110,8 @@ fn every_checkpoint_is_the_state_at_its_call() {
         protect(&job, "memory", &memory);
         protect(&job, "small", &small);
         let states = scribbled(&job, &memory, area, 5);
-        let stopped = (1..=5).filter(|version| noted(&job, Version(*version))).count();
+        let was_stopped = |version| noted(&job, version) && !was_early(&job, version);
+        let stopped = (1..=5).filter(|version| was_stopped(Version(*version))).count();
         job.unprotect("memory").unwrap();
         let target = words(WORDS);
         protect(&job, "memory", &target);
@@ -200,8 +207,18 @@ const ORDINARY: &str = "STANDFAST_TEST_ORDINARY";
 
 #[test]
 fn an_ordinary_user_is_staged() {
+    for way in &WAYS[1..] {
+        is_staged(way);
+    }
+    let is_root = std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
+    if is_root && std::env::var_os(ORDINARY).is_none() {
+        as_ordinary_user("an_ordinary_user_is_staged");
+    }
+}
+
+fn is_staged(way: Settings<'_>) {
     let dir = tempfile::tempdir().unwrap();
-    let job = open(dir.path(), WAYS[2]);
+    let job = open(dir.path(), way);
     let memory = words(WORDS);
     protect(&job, "memory", &memory);
     for round in 1..=3u64 {
@@ -209,7 +226,8 @@ fn an_ordinary_user_is_staged() {
         let version = job.checkpoint(None).unwrap();
         memory.iter().for_each(|word| word.store(100, Ordering::Relaxed));
         job.wait(version, Level::Local).unwrap();
-        assert!(!noted(&job, version));
+        let early = way[0].1 == "auto" && was_early(&job, version);
+        assert!(early || !noted(&job, version));
         if std::env::var_os(ORDINARY).is_some() {
             assert_eq!(job.report(version).unwrap().slowed_ns, Some(0), "nobody is held up");
         }
@@ -219,11 +237,6 @@ fn an_ordinary_user_is_staged() {
         assert!(memory.iter().all(|word| word.load(Ordering::Relaxed) == round));
     }
     job.unprotect("memory").unwrap();
-    drop(job);
-    let is_root = std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
-    if is_root && std::env::var_os(ORDINARY).is_none() {
-        as_ordinary_user("an_ordinary_user_is_staged");
-    }
 }
 
 /// Runs a test of this program again, in a directory of that user.

@@ -52,8 +52,11 @@ impl Field {
     }
 }
 
+/// Whether the program was stopped because it could not be otherwise. `auto` also stops it for a
+/// checkpoint that comes before memory for copies is ready.
 fn stops(job: &Job, version: Version) -> bool {
-    job.report(version).unwrap().notes.iter().any(|note| note.contains("program stopped"))
+    let of_need = |note: &String| note.contains("program stopped") && !note.contains("not ready");
+    job.report(version).unwrap().notes.iter().any(of_need)
 }
 
 /// Takes checkpoints while threads scribble over the memory; what it held at each call.
