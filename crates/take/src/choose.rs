@@ -66,7 +66,7 @@ pub(crate) fn choose(asked: Capture, offers: &[Offer]) -> Way {
 const COPY_NS: f64 = 0.1;
 const HELD_NS: f64 = 0.8;
 /// Copied to memory that the system must find first, and stored while the program is stopped.
-const COLD_NS: f64 = 0.5;
+const COLD_NS: f64 = 2.0;
 const STOP_NS: f64 = 0.4;
 /// Protecting a byte of small pages.
 const PROTECT_NS: f64 = 0.02;

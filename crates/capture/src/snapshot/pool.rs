@@ -6,6 +6,10 @@ use std::time::Instant;
 
 use standfast_sys::AlignedBuf;
 
+/// What is left of a slow piece after the next one. Why the slowest counts: virtual machines give some
+/// memory at once and some ten times as slowly, and who copies into it finds out too late.
+const FADE: f64 = 0.95;
+
 /// Fixed memory that is written at places nobody else uses.
 #[derive(Clone)]
 pub(super) struct Pool(Arc<Arena>);
@@ -15,8 +19,8 @@ struct Arena {
     bytes: usize,
     /// Bytes from the front that have memory behind them.
     ready: AtomicUsize,
-    /// Bytes that were made ready beside the program, and how long that took.
-    warmed: (AtomicUsize, AtomicU64),
+    /// Nanoseconds a byte took to be made ready, in the slowest of the last pieces, as bits; 0: unknown.
+    warm_ns: AtomicU64,
     /// Keeps the memory; only ever touched through `base`.
     memory: AlignedBuf,
 }
@@ -32,19 +36,19 @@ impl Pool {
     pub(super) fn new(bytes: usize) -> Option<Self> {
         let mut memory = AlignedBuf::try_with_len(bytes)?;
         let (base, bytes) = (memory.as_mut_ptr(), memory.len());
-        let (ready, warmed) = (AtomicUsize::new(0), Default::default());
-        Some(Self(Arc::new(Arena { base, bytes, ready, warmed, memory })))
+        let (ready, warm_ns) = (AtomicUsize::new(0), AtomicU64::new(0));
+        Some(Self(Arc::new(Arena { base, bytes, ready, warm_ns, memory })))
     }
 
     /// Lets memory be there, unless it is told to stop: a program that is stopped should not wait
     /// for the system to find it.
     pub(super) fn warm(&self, stop: &AtomicBool) {
-        let (bytes, ns) = &self.0.warmed;
         let mut since = Instant::now();
         self.0.memory.warm(self.ready_bytes()..self.0.bytes, stop, |piece| {
-            bytes.fetch_add(piece.len(), Ordering::Relaxed);
             let passed = std::mem::replace(&mut since, Instant::now()).elapsed();
-            ns.fetch_add(passed.as_nanos() as u64, Ordering::Relaxed);
+            let ns = passed.as_nanos() as f64 / piece.len() as f64;
+            let slowest = ns.max(self.warm_ns().unwrap_or(0.0) * FADE);
+            self.0.warm_ns.store(slowest.to_bits(), Ordering::Relaxed);
             self.used(piece.end);
         });
     }
@@ -61,9 +65,8 @@ impl Pool {
 
     /// Nanoseconds that the system takes to put memory behind a byte; `None`: not measured yet.
     pub(super) fn warm_ns(&self) -> Option<f64> {
-        let (bytes, ns) = &self.0.warmed;
-        let bytes = bytes.load(Ordering::Relaxed);
-        (bytes > 0).then(|| ns.load(Ordering::Relaxed) as f64 / bytes as f64)
+        let ns = f64::from_bits(self.0.warm_ns.load(Ordering::Relaxed));
+        (ns > 0.0).then_some(ns)
     }
 
     pub(super) fn bytes(&self) -> usize {
