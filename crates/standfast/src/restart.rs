@@ -118,7 +118,9 @@ impl Job {
             Ok((lock, crate::protected::hold_all_mut(&cells)?))
         };
         let (_lock, mut held) = core.team.agree(Step("restart"), ready())?;
-        let restarted = self.restart_together(&mut core, version)?;
+        let restarted = self.restart_together(&mut core, version);
+        core.warm();
+        let restarted = restarted?;
         if let Some(restarted) = &restarted {
             let version = restarted.version;
             let loaded = held.iter_mut().try_for_each(|one| one.filled(version));

@@ -144,6 +144,7 @@ impl Remembered {
     /// Prepares for memory being overwritten as a whole.
     pub fn rest_tracking(&mut self) {
         self.tracks.rest();
+        self.tracks.stop_warming();
     }
 
     /// How changed pages are found.
