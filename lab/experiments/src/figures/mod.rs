@@ -65,10 +65,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 
 fn documents(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut documents = vec![root.join("README.md")];
-    for entry in std::fs::read_dir(root.join("docs"))? {
-        let path = entry?.path();
-        if path.extension().is_some_and(|ending| ending == "md") {
-            documents.push(path);
+    for dir in ["docs", "docs/lab"] {
+        for entry in std::fs::read_dir(root.join(dir))? {
+            let path = entry?.path();
+            if path.extension().is_some_and(|ending| ending == "md") {
+                documents.push(path);
+            }
         }
     }
     documents.sort();
