@@ -6,8 +6,8 @@
 //!          current lane:      up -> codec -> down       <-'   the lanes change places
 //! ```
 //! This is the scheduler of PCCR (Liu et al.): it manages the current and the look-forward buffer
-//! of the device and lets ranks take turns ([`FairQueue`]). A node with several
-//! devices has a queue for each. Where one process writes for all ranks of a node (the agent), one
+//! of the device and lets ranks take turns (`FairQueue`). It uses the first device
+//! that the process sees. Where one process writes for all ranks of a node (the agent), one
 //! queue serves them all; ranks that write for themselves have one each, and the driver shares
 //! the device among them.
 //!
