@@ -16,6 +16,8 @@ pub(crate) struct Candidates {
     hash_bytes: usize,
     /// Where each is in memory.
     pages: Vec<PageAt>,
+    /// All of them by page: regions are looked at in whatever order is quickest.
+    by_page: Vec<u32>,
     /// The segment number under which positions name candidates until their fate is known.
     number: u32,
 }
@@ -39,12 +41,16 @@ impl Candidates {
     }
 
     /// The candidates among the pages of a region, where one source has them all.
-    pub(crate) fn within(&self, region: usize, pages: Range<usize>) -> Range<u32> {
+    pub(crate) fn within(
+        &self,
+        region: usize,
+        pages: Range<usize>,
+    ) -> impl Iterator<Item = u32> + '_ {
         let before = |page: usize| {
             let end = PageAt { region: region as u32, page: page as u32 };
-            self.pages.partition_point(|at| *at < end) as u32
+            self.by_page.partition_point(|candidate| self.page(*candidate) < end)
         };
-        before(pages.start)..before(pages.end)
+        self.by_page[before(pages.start)..before(pages.end)].iter().copied()
     }
 
     /// The candidate that a position names, if it names one.
@@ -74,7 +80,10 @@ impl<'a> Gathering<'a> {
         let outcome = scan(&mut gathering);
         let Self { catalog, pages, .. } = gathering;
         let hashes = catalog.withdraw_segment();
-        (Candidates { hashes, hash_bytes: scanner.hash_bytes(), pages, number }, outcome)
+        let mut by_page: Vec<u32> = (0..pages.len() as u32).collect();
+        by_page.sort_unstable_by_key(|candidate| pages[*candidate as usize]);
+        let hash_bytes = scanner.hash_bytes();
+        (Candidates { hashes, hash_bytes, pages, by_page, number }, outcome)
     }
 }
 

@@ -27,14 +27,12 @@ use crate::output::{FAINT, GOOD, Output, TITLE, WARN};
 use crate::program::{self, Program};
 use crate::tools::Tools;
 use crate::watch::{Reached, Watch};
-use crate::{Args, Work, closing, interrupt};
+use crate::{Args, Work, closing};
 
 /// Checkpoints of a run by default.
 const CHECKPOINTS: u64 = 6;
 /// A node is killed within this share of the time between two checkpoints.
 const KILL_WINDOW: f64 = 0.5;
-/// How long global storage may take after the job has ended.
-const ARRIVAL_MAX: Duration = Duration::from_secs(120);
 
 /// Steps of the run that measures how many the default is.
 const TRIAL_STEPS: u64 = 100;
@@ -218,31 +216,15 @@ impl Demo<'_> {
         let bar = self.output.steps(self.work.steps, "running");
         let (mut job, mut run) = (self.start(true)?, Run::default());
         let began = Instant::now();
-        let mut alive = true;
-        let mut end = None;
         while run.version == 0 || self.watch.global <= run.version {
-            if alive {
-                alive = self.live(&mut job, &mut run, Some(died), &bar)?;
-                continue;
+            // A job that has finished is not gone on with, wherever its checkpoints are.
+            if !self.live(&mut job, &mut run, Some(died), &bar)? {
+                return Err(too_soon());
             }
-            // Agents bring what the job has left, also after its end.
-            if end.is_none() {
-                job.finish()?;
-                end = Some(Instant::now() + ARRIVAL_MAX);
-            }
-            if end < Some(Instant::now()) {
-                let what = "the agents do not bring checkpoints to global storage";
-                return Err(anyhow!(what));
-            }
-            interrupt::check()?;
-            std::thread::sleep(Duration::from_millis(100));
-            self.tell_progress(&bar)?;
         }
         (0..NODES.len()).try_for_each(|node| self.nodes.destroy(node))?;
-        if alive {
-            // One that finished in this moment has lost its nodes all the same.
-            job.aborted()?;
-        }
+        // One that finished in this moment has lost its nodes all the same.
+        job.aborted()?;
         bar.finish_and_clear();
         self.running += began.elapsed().as_secs_f64();
         self.output.record("lost", json!({ "nodes": NODES, "step": run.step }))?;

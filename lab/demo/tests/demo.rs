@@ -29,7 +29,7 @@ fn whole(temporary: &Path, more: &[&str]) -> Option<(Command, MutexGuard<'static
     built::program("standfast-cli", "standfast");
     let mut command = Command::new(DEMO);
     command
-        .args(["--size", "256", "--steps", "1800"])
+        .args(["--size", "256", "--steps", "12000"])
         .args(more)
         .env("TMPDIR", temporary)
         .stderr(Stdio::inherit());
